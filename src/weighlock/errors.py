@@ -1,0 +1,133 @@
+"""Every error weighlock raises, sorted by what the caller can do about it.
+
+WeighlockError
+├─ ConfigError(ValueError)       the operator's: settings, rule file, unknown endpoint
+├─ InputError(ValueError)        the caller's: this medium cannot be weighed or sent
+│  ├─ UnknownMediaType           nothing recognises the bytes
+│  ├─ MimeMismatch               the label and the bytes disagree, and the policy is to refuse
+│  ├─ UnsupportedMedia           recognised, but neither the service nor we can take it (encrypted PDF, TIFF, …)
+│  ├─ MalformedMedia             recognised, but broken: truncated, empty, inconsistent, or it killed the prober
+│  ├─ MediaTooLarge              past a safety bound: bytes, pixels, seconds, frames, pages
+│  └─ UnreadableSource           the file itself: missing, no permission, a FIFO, a directory
+├─ BudgetError                   policy: the endpoint's limits
+│  └─ BudgetExceeded             a per-request limit would be broken
+└─ ServiceError                  outside: something we depend on did not answer
+   ├─ ConfinementUnavailable     `safety.confinement: required`, and a limit is not in force here
+   └─ ProberUnavailable          the worker could not be started, or its queue is full
+
+Messages quote figures and name the knob. They never hold media, keys or full URIs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class WeighlockError(Exception):
+    """Base of every error raised on purpose.
+
+    `code` is stable across releases; `figures` holds the numbers and names the message quotes, for machines.
+    """
+
+    code: ClassVar[str] = "weighlock_error"
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str, **figures: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.figures = figures
+
+    def as_problem(self) -> dict[str, Any]:
+        """The error as an RFC 9457 problem object."""
+        return {
+            "type": f"urn:weighlock:{self.code}",
+            "title": self.code.replace("_", " "),
+            "status": self.http_status,
+            "detail": self.message,
+            **self.figures,
+        }
+
+
+class ConfigError(WeighlockError, ValueError):
+    """The operator's: a settings file, a rule file, an unknown endpoint or model policy."""
+
+    code = "config"
+
+
+class InputError(WeighlockError, ValueError):
+    """The caller's: this medium cannot be weighed or sent as it is."""
+
+    code = "input"
+    http_status = 400
+
+
+class UnknownMediaType(InputError):
+    """Nothing recognises the bytes."""
+
+    code = "unknown_media_type"
+    http_status = 415
+
+
+class MimeMismatch(InputError):
+    """The declared type and the bytes disagree, and the endpoint's policy is to refuse."""
+
+    code = "mime_mismatch"
+
+
+class UnsupportedMedia(InputError):
+    """Recognised, but neither the service nor we can take it."""
+
+    code = "unsupported_media"
+    http_status = 415
+
+
+class MalformedMedia(InputError):
+    """Recognised, but broken: truncated, empty, inconsistent, or it killed the prober."""
+
+    code = "malformed_media"
+
+
+class MediaTooLarge(InputError):
+    """Past a safety bound of the configuration: bytes, pixels, seconds, frames or pages."""
+
+    code = "media_too_large"
+    http_status = 413
+
+
+class UnreadableSource(InputError):
+    """The file itself: missing, no permission, not a regular file."""
+
+    code = "unreadable_source"
+
+
+class BudgetError(WeighlockError):
+    """Policy: what the endpoint may spend."""
+
+    code = "budget"
+    http_status = 429
+
+
+class BudgetExceeded(BudgetError):
+    """A per-request limit would be broken; waiting does not help."""
+
+    code = "budget_exceeded"
+    http_status = 400
+
+
+class ServiceError(WeighlockError):
+    """Outside: something we depend on did not answer."""
+
+    code = "service"
+    http_status = 503
+
+
+class ConfinementUnavailable(ServiceError):
+    """`safety.confinement: required`, and at least one limit cannot be put in force on this machine."""
+
+    code = "confinement_unavailable"
+
+
+class ProberUnavailable(ServiceError):
+    """The confined worker could not be started, or its queue is full."""
+
+    code = "prober_unavailable"
