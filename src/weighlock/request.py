@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class Modality(StrEnum):
@@ -47,3 +49,14 @@ class Carrier(StrEnum):
     USER = "user"
     TOOL_RESULT = "tool_result"
     MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaPart:
+    """One medium of a request."""
+
+    source: Path | bytes
+    label: str
+    """What a person calls it, in reports: a file name, `screenshot 1`."""
+    declared_mime: str | None = None
+    """What the caller says it is; `None` where nobody said. Never believed."""
