@@ -1,4 +1,4 @@
-"""Opens what is to be weighed: a regular file or bytes, as one descriptor with a known size. Nothing else gets past here."""
+"""Opens what is to be weighed: a regular file or bytes, of known size. Nothing else gets past here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnreadableSource
@@ -21,20 +20,36 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_HEAD_BYTES = 4096
+HEAD_BYTES = 4096
 
 
-@dataclass(slots=True)
 class OpenSource:
-    """A readable descriptor, its size when opened, and its first 4 KiB. Valid inside `open_source` only."""
+    """Random access to one medium: its size when opened, and its first 4 KiB. Valid inside `open_source` only."""
 
-    fd: int
-    size_bytes: int
-    head: bytes
+    __slots__ = ("_data", "_fd", "head", "size_bytes")
+
+    def __init__(self, *, fd: int | None, data: bytes | None, size_bytes: int, head: bytes) -> None:
+        self._fd = fd
+        self._data = data
+        self.size_bytes = size_bytes
+        self.head = head
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Up to `length` bytes from `offset`; fewer at the end. Reads the descriptor without moving it."""
-        return os.pread(self.fd, length, offset)
+        """Up to `length` bytes from `offset`; fewer at the end."""
+        if self._data is not None:
+            return self._data[offset : offset + length]
+        return os.pread(self.descriptor(), length, offset)
+
+    def descriptor(self) -> int:
+        """A descriptor for the confined worker. Bytes are spooled to an unnamed file the first time."""
+        if self._fd is None:
+            self._fd = _spooled(self._data or b"")
+        return self._fd
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 @contextmanager
@@ -46,37 +61,45 @@ def open_source(part: MediaPart, *, max_bytes: int) -> Iterator[OpenSource]:
         MediaTooLarge: more than `max_bytes` (`safety.max.file`).
         MalformedMedia: empty.
     """
-    fd = _descriptor(part.source)
+    source = _of_bytes(part.source) if isinstance(part.source, bytes) else _of_path(part.source)
+    try:
+        if source.size_bytes > max_bytes:
+            raise MediaTooLarge(
+                f"{source.size_bytes:,} bytes, bound {max_bytes:,} (safety.max.file); clip it or raise the bound",
+                size_bytes=source.size_bytes,
+                max_bytes=max_bytes,
+            )
+        if not source.head:
+            raise MalformedMedia("empty: 0 bytes, nothing to send")
+        yield source
+    finally:
+        source.close()
+
+
+def _of_bytes(data: bytes) -> OpenSource:
+    return OpenSource(fd=None, data=data, size_bytes=len(data), head=data[:HEAD_BYTES])
+
+
+def _of_path(path: Path) -> OpenSource:
+    try:
+        # A FIFO without a writer would block the open for ever.
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise UnreadableSource(_reason(error)) from error
+    except ValueError as error:  # a NUL in the name
+        raise UnreadableSource(f"no such file: {error}") from error
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a regular file")
             raise UnreadableSource(f"is {kind}; name a regular file, or pipe its bytes to `-`")
-        size = status.st_size
-        if size > max_bytes:
-            raise MediaTooLarge(
-                f"{size:,} bytes, bound {max_bytes:,} (safety.max.file); clip it or raise the bound",
-                size_bytes=size,
-                max_bytes=max_bytes,
-            )
-        head = os.pread(fd, _HEAD_BYTES, 0)
-        if not head:
-            raise MalformedMedia("empty: 0 bytes, nothing to send")
-        yield OpenSource(fd, size, head)
-    finally:
-        os.close(fd)
-
-
-def _descriptor(source: Path | bytes) -> int:
-    if isinstance(source, bytes):
-        return _spooled(source)
-    try:
-        # A FIFO without a writer would block the open for ever.
-        return os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        return OpenSource(fd=fd, data=None, size_bytes=status.st_size, head=os.pread(fd, HEAD_BYTES, 0))
     except OSError as error:
+        os.close(fd)
         raise UnreadableSource(_reason(error)) from error
-    except ValueError as error:  # a NUL in the name
-        raise UnreadableSource(f"no such file: {error}") from error
+    except UnreadableSource:
+        os.close(fd)
+        raise
 
 
 def _reason(error: OSError) -> str:

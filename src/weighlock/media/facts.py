@@ -24,7 +24,7 @@ class FactSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """Something in the file that contradicts itself. `code` is stable, `detail` is one line for a person, with figures."""
+    """Something in the file that contradicts itself. `code` is stable; `detail` is one line for a person."""
 
     code: str
     detail: str
