@@ -1,0 +1,204 @@
+"""Tokens × rates = USD. Pure arithmetic over a price list that `pricing.py` looked up and handed in.
+
+Amounts are exact Decimals; rounding is for whoever prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+
+from weighlock.media.tokens import Confidence
+from weighlock.request import Backend, Modality
+
+LONG_PROMPT_TOKENS = 200_000
+"""Above this many prompt tokens (strictly), models with a long-context tier bill the *whole* request at it."""
+
+
+class ServiceTier(StrEnum):
+    """How fast an answer is wanted; the words of `service_tier`, and `batch`."""
+
+    STANDARD = "standard"
+    BATCH = "batch"
+    FLEX = "flex"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """USD per 1,000,000 tokens. `None` is unknown, never free."""
+
+    text: Decimal
+    image: Decimal
+    video: Decimal
+    audio: Decimal
+    document: Decimal
+    cached: Decimal | None = None
+    """Prompt tokens read from a cache; `None` where the model has no cached rate."""
+    output: Decimal | None = None
+    """Answer and thinking alike."""
+
+    @classmethod
+    def uniform(
+        cls,
+        rate: Decimal,
+        *,
+        audio: Decimal | None = None,
+        cached: Decimal | None = None,
+        output: Decimal | None = None,
+    ) -> Rates:
+        """One rate for everything sent, with an own one for sound where the model has it."""
+        sound = rate if audio is None else audio
+        return cls(text=rate, image=rate, video=rate, audio=sound, document=rate, cached=cached, output=output)
+
+    def of(self, modality: Modality | str) -> Decimal:
+        """The rate of one modality; the text rate for one we do not know, so that nothing is ever dropped."""
+        match modality:
+            case Modality.IMAGE:
+                return self.image
+            case Modality.VIDEO:
+                return self.video
+            case Modality.AUDIO:
+                return self.audio
+            case Modality.DOCUMENT:
+                return self.document
+            case _:
+                return self.text
+
+    def scaled(self, factor: Decimal, *, cached: Decimal | None = None) -> Rates:
+        """Every rate times `factor`; the cached one times `cached` where that differs."""
+        return Rates(
+            text=self.text * factor,
+            image=self.image * factor,
+            video=self.video * factor,
+            audio=self.audio * factor,
+            document=self.document * factor,
+            cached=None if self.cached is None else self.cached * (factor if cached is None else cached),
+            output=None if self.output is None else self.output * factor,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What an operator's own contract says a model costs. Final: neither discount nor regional uplift touches it."""
+
+    base: Rates
+    long: Rates | None = None
+    """Above `LONG_PROMPT_TOKENS`; `None` where the contract knows no such tier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What one model costs on one backend on one day, and who says so.
+
+    Tokens are given by modality *as sent*. Where the service folds a film's sound into its VIDEO bucket (Gemini 3 on
+    the Developer API) the sound still pays the audio rate here: that is never the lower of the two.
+    """
+
+    model: str
+    backend: Backend
+    tier: ServiceTier
+    base: Rates
+    long: Rates | None = None
+    """Rates of the whole request once the prompt exceeds `long_above`; `None` where the model has no such tier."""
+    long_above: int = LONG_PROMPT_TOKENS
+    uplift: Decimal = Decimal(1)
+    """Factor of a regional endpoint; 1 on a global one and on the Developer API."""
+    uplift_source: str | None = None
+    discount: Decimal = Decimal(0)
+    """Fraction taken off, 0 ≤ discount < 1."""
+    source: str
+    since: date | None = None
+    """First day these rates hold; `None` where the source gives none."""
+    checked_on: date | None = None
+    confidence: Confidence
+    notes: tuple[str, ...] = ()
+    """What a reader of the amount should know: an assumed factor, a tier derived rather than listed."""
+
+    def rates(self, prompt_tokens: int) -> Rates:
+        """The rates a prompt of this many tokens, cached ones included, pays; uplift and discount not yet applied."""
+        return self.long if self.long is not None and prompt_tokens > self.long_above else self.base
+
+    def input_cost(
+        self, tokens: Mapping[Modality, int] | Mapping[str, int], *, prompt_tokens: int = 0, cached_tokens: int = 0
+    ) -> Decimal:
+        """USD for a prompt.
+
+        `prompt_tokens` is the whole prompt; what `tokens` does not account for pays the text rate. `cached_tokens` are
+        those of the prompt read from a cache; they save against the text rate, so the amount errs upwards.
+
+        Raises:
+            ValueError: a negative count, or more cached tokens than the prompt has.
+        """
+        _refuse_negative(tokens, prompt_tokens, cached_tokens)
+        listed = sum(tokens.values())
+        whole = max(listed, prompt_tokens)
+        if cached_tokens > whole:
+            raise ValueError(f"{cached_tokens} cached tokens in a prompt of {whole}")
+        rates = self.rates(whole)
+        amount = sum((rates.of(modality) * count for modality, count in tokens.items()), Decimal(0))
+        amount += rates.text * (whole - listed)
+        if rates.cached is not None:
+            amount -= (rates.text - rates.cached) * cached_tokens
+        return self._billed(amount)
+
+    def cost(
+        self,
+        tokens: Mapping[Modality, int] | Mapping[str, int],
+        *,
+        output_tokens: int,
+        prompt_tokens: int = 0,
+        cached_tokens: int = 0,
+    ) -> Decimal | None:
+        """USD for a prompt and its answer; `None` where the model's output rate is unknown and output is expected."""
+        _refuse_negative({}, output_tokens)
+        prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
+        if not output_tokens:
+            return prompt
+        rate = self.rates(max(sum(tokens.values()), prompt_tokens)).output
+        return None if rate is None else prompt + self._billed(rate * output_tokens)
+
+    def _billed(self, per_million: Decimal) -> Decimal:
+        return (per_million * self.uplift * (1 - self.discount)).scaleb(-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpriced:
+    """No price is known, and why. Not the same as free."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceChange:
+    """A dated change ahead, at list price of the standard tier."""
+
+    model: str
+    on: date
+    before: Rates
+    after: Rates
+    source: str
+
+    @property
+    def message(self) -> str:
+        """One line for a person, e.g. `gemini-x from 2027-01-01: input 0.75 → 1.50, output 3.75 → 7.50 USD per 1M`."""
+        moves = [
+            f"{label} {old:f} → {new:f}"
+            for label, old, new in (
+                ("input", self.before.text, self.after.text),
+                ("audio", self.before.audio, self.after.audio),
+                ("output", self.before.output, self.after.output),
+            )
+            if old is not None and new is not None and old != new
+            if label != "audio" or (old, new) != (self.before.text, self.after.text)
+        ]
+        return f"{self.model} from {self.on.isoformat()}: {', '.join(moves)} USD per 1M tokens"
+
+
+def _refuse_negative(tokens: Mapping[Modality, int] | Mapping[str, int], *counts: int) -> None:
+    if any(count < 0 for count in (*tokens.values(), *counts)):
+        raise ValueError("token counts cannot be negative")

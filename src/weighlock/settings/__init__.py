@@ -1,0 +1,130 @@
+"""YAML and environment → plain frozen values. The only reader of either.
+
+`load()` finds one file – the one named, `WEIGHLOCK_CONFIG`, `./weighlock.yaml`, `./config/weighlock.yaml`, else the one
+shipped inside the package – merges what it includes, lays `WEIGHLOCK_SECTION__KEY` variables over it, merges `default`
+into every endpoint, and gives a `Settings`. All mistakes are told at once, each with its file and line, its key and the
+nearest valid one.
+
+A key this version does not act on is refused rather than accepted in silence; see `schema`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weighlock.errors import ConfigError
+from weighlock.settings.model import (
+    Account,
+    Clip,
+    Confinement,
+    Endpoint,
+    MediaSettings,
+    Mode,
+    OnExceed,
+    OnMimeMismatch,
+    OnUnknownModel,
+    OnUnknownPrice,
+    Period,
+    PricingSettings,
+    Safety,
+    Settings,
+    Window,
+)
+
+__all__ = [
+    "PACKAGED",
+    "Account",
+    "Clip",
+    "Confinement",
+    "Endpoint",
+    "MediaSettings",
+    "Mode",
+    "OnExceed",
+    "OnMimeMismatch",
+    "OnUnknownModel",
+    "OnUnknownPrice",
+    "Period",
+    "PricingSettings",
+    "Safety",
+    "Settings",
+    "Window",
+    "dump",
+    "find",
+    "json_schema",
+    "load",
+]
+
+PACKAGED = Path(__file__).parent.parent / "weighlock.yaml"
+"""The default configuration, as shipped."""
+
+
+def find(path: Path | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
+    """The file that would be read. One that was asked for by name is returned even where it does not exist."""
+    from weighlock.settings.sources import CONFIG_VARIABLE
+
+    variables = os.environ if environ is None else environ
+    folder = Path.cwd() if cwd is None else cwd
+    if path is not None:
+        return folder / path
+    if named := variables.get(CONFIG_VARIABLE):
+        return folder / Path(named).expanduser()
+    for candidate in (folder / "weighlock.yaml", folder / "config" / "weighlock.yaml"):
+        if candidate.is_file():
+            return candidate
+    return PACKAGED
+
+
+def load(path: Path | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
+    """The settings in force.
+
+    Args:
+        path: The file to read; found as the module says when `None`. Relative to `cwd`.
+        environ: Variables laid over it; the process's own when `None`.
+        cwd: Where relative paths start; the working directory when `None`.
+
+    Raises:
+        ConfigError: every mistake found, `figures["problems"]` one a line.
+    """
+    from weighlock.settings.build import build
+    from weighlock.settings.check import validate
+    from weighlock.settings.schema import SettingsFile
+    from weighlock.settings.sources import apply_environment, read_files
+
+    variables = os.environ if environ is None else environ
+    main = find(path, environ=variables, cwd=cwd)
+    document = read_files(main)
+    apply_environment(document, variables, tuple(SettingsFile.model_fields))
+    if (file := validate(document)) is not None:
+        settings = build(file, document, Path.cwd() if cwd is None else cwd)
+        if not document.problems:
+            return settings
+    raise _error([str(problem) for problem in document.problems])
+
+
+def _error(problems: list[str]) -> ConfigError:
+    if len(problems) == 1:
+        return ConfigError(problems[0], problems=problems)
+    lines = "\n".join(f"  {problem}" for problem in problems)
+    return ConfigError(f"{len(problems)} mistakes in the settings:\n{lines}", problems=problems)
+
+
+def dump(settings: Settings) -> str:
+    """The settings as YAML, every value spelled out; loading it gives the same settings."""
+    from weighlock.settings.build import as_document
+    from weighlock.settings.sources import dump_yaml
+
+    return dump_yaml(as_document(settings))
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of the file, for editors."""
+    from weighlock.settings.schema import SettingsFile
+
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "weighlock settings",
+        **SettingsFile.model_json_schema(),
+    }

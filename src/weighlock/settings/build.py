@@ -1,0 +1,330 @@
+"""A checked file → frozen settings: inheritance made explicit, defaults filled in, every value traced to its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from weighlock.planning.cost import Override, Rates
+from weighlock.planning.limits import Limits
+from weighlock.request import Backend, Modality
+from weighlock.settings.amounts import parse_clip
+from weighlock.settings.model import (
+    Account,
+    Endpoint,
+    MediaSettings,
+    Period,
+    PricingSettings,
+    Safety,
+    Settings,
+    Window,
+    suggest,
+)
+from weighlock.settings.schema import SettingsFile
+from weighlock.settings.sources import Document, leaves
+
+BUILT_IN = "built in"
+BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
+
+
+def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
+    """Settings from a file whose keys and types are right. What does not fit together lands in `document.problems`."""
+    values = file.model_dump(exclude_unset=True)
+    accounts = _accounts(values.get("accounts"), document, cwd)
+    default_values = values.get("default") or {}
+    default = _endpoint("default", default_values, accounts, document, ("default",))
+    endpoints = {
+        name: _endpoint(name, merged(default_values, own or {}), accounts, document, ("endpoints", name))
+        for name, own in (values.get("endpoints") or {}).items()
+    }
+    settings = Settings(
+        accounts=MappingProxyType(accounts),
+        default=default,
+        endpoints=MappingProxyType(endpoints),
+        safety=_safety(values.get("safety") or {}),
+        pricing=_pricing(values.get("pricing") or {}),
+        rules_overlay=_overlay(values.get("rules") or {}, document, cwd),
+        files=tuple(document.files),
+    )
+    origin = _origins(as_document(settings), document)
+    return Settings(
+        **{name: getattr(settings, name) for name in settings.__slots__ if name != "origin"},
+        origin=MappingProxyType(origin),
+    )
+
+
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`own` laid over `base`: mappings merge key by key, everything else, null and lists included, replaces."""
+    result = dict(base)
+    for key, value in own.items():
+        below = result.get(key)
+        result[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _accounts(values: Mapping[str, Any] | None, document: Document, cwd: Path) -> dict[str, Account]:
+    if not values:
+        return {BUILT_IN_ACCOUNT.name: BUILT_IN_ACCOUNT}
+    accounts = {}
+    for name, body in values.items():
+        key_file = body.get("api_key_file")
+        path = None if key_file is None else _beside(("accounts", name, "api_key_file"), key_file, document, cwd)
+        accounts[name] = Account(name=name, **{**body, "api_key_file": path})
+    return accounts
+
+
+def _endpoint(
+    name: str, values: Mapping[str, Any], accounts: Mapping[str, Account], document: Document, path: tuple[str, ...]
+) -> Endpoint:
+    plain = {
+        key: values[key]
+        for key in ("model", "owner", "mode", "on_exceed", "on_unknown_model", "on_unknown_price", "mime_mismatch")
+        if values.get(key) is not None
+    }
+    models = values.get("models")
+    if models is not None and "model" in plain and plain["model"] not in models:
+        where = (*path, "model") if (*path, "model") in document.marks else (*path, "models")
+        _once(document, where, f"{plain['model']!r} is not among models; {suggest(plain['model'], models)}")
+    return Endpoint(
+        name=name,
+        account=_account(values.get("account"), accounts, document, path),
+        models=None if models is None else tuple(models),
+        expected_output_tokens=(values.get("output_tokens") or {}).get("expected"),
+        limits=_limits(values.get("limits") or {}),
+        windows=_windows(values.get("windows") or {}),
+        media=_media(values.get("media") or {}),
+        labels=MappingProxyType({k: v for k, v in (values.get("labels") or {}).items() if v is not None}),
+        **plain,
+    )
+
+
+def _account(name: str | None, accounts: Mapping[str, Account], document: Document, path: tuple[str, ...]) -> Account:
+    if name in accounts:
+        return accounts[name]
+    if name is not None:
+        _once(document, (*path, "account"), f"no account {name!r}; {suggest(name, accounts)}")
+    elif len(accounts) > 1:
+        _once(document, (*path, "account"), f"missing: name one of {', '.join(sorted(accounts))}")
+    return next(iter(accounts.values()))
+
+
+def _once(document: Document, path: tuple[str, ...], text: str) -> None:
+    # What an endpoint inherits is the default's mistake, and is told there.
+    if path[0] == "endpoints" and path not in document.marks:
+        inherited = ("default", *path[2:])
+        if any(problem.key == ".".join(inherited) for problem in document.problems):
+            return
+    document.wrong(path, text)
+
+
+def _limits(values: Mapping[str, Any]) -> Limits:
+    return Limits(**{**values, "tokens": _tokens(values.get("tokens"))})
+
+
+def _tokens(values: Mapping[str, int | None] | None) -> Mapping[Modality, int]:
+    given = {Modality(key.upper()): count for key, count in (values or {}).items() if count is not None}
+    return MappingProxyType({modality: given[modality] for modality in Modality if modality in given})
+
+
+def _windows(values: Mapping[str, Any]) -> Mapping[Period, Window]:
+    windows = {}
+    for period in Period:
+        if (body := values.get(period.value)) is not None:
+            given = {key: value for key, value in body.items() if value is not None}
+            windows[period] = Window(period=period, **{**given, "tokens": _tokens(body.get("tokens"))})
+    return MappingProxyType(windows)
+
+
+def _media(values: Mapping[str, Any]) -> Mapping[Modality, MediaSettings]:
+    media = {}
+    for key, body in values.items():
+        given = {name: value for name, value in (body or {}).items() if value is not None and name != "apply"}
+        if "clip" in given:
+            given["clip"] = parse_clip(given["clip"])
+        if "fps" in given:
+            given["fps"] = float(given["fps"])
+        if given:
+            media[Modality(key.upper())] = MediaSettings(**given)
+    return MappingProxyType({modality: media[modality] for modality in Modality if modality in media})
+
+
+def _safety(values: Mapping[str, Any]) -> Safety:
+    bounds = {key: value for key, value in (values.get("max") or {}).items() if value is not None}
+    names = {"file": "max_file_bytes"}
+    given = {names.get(key, f"max_{key}"): value for key, value in bounds.items()}
+    given.update({key: values[key] for key in ("confinement", "workers") if values.get(key) is not None})
+    return Safety(**given)
+
+
+def _pricing(values: Mapping[str, Any]) -> PricingSettings:
+    overrides = {}
+    for model, body in (values.get("overrides") or {}).items():
+        long = body.get("above_200k")
+        overrides[model] = Override(base=_rates(body), long=None if long is None else _rates(long))
+    return PricingSettings(
+        discount=Decimal(0) if values.get("discount") is None else values["discount"],
+        overrides=MappingProxyType(overrides),
+    )
+
+
+def _rates(values: Mapping[str, Any]) -> Rates:
+    return Rates.uniform(
+        values["input"], audio=values.get("audio"), cached=values.get("cached"), output=values.get("output")
+    )
+
+
+def _overlay(values: Mapping[str, Any], document: Document, cwd: Path) -> Path | None:
+    if values.get("overlay") is None:
+        return None
+    path = _beside(("rules", "overlay"), values["overlay"], document, cwd)
+    if not path.is_file():
+        document.wrong(("rules", "overlay"), f"no such file: {path}")
+    return path
+
+
+def _beside(key: tuple[str, ...], text: str, document: Document, cwd: Path) -> Path:
+    """A path relative to the file that names it, or to the working directory where a variable does."""
+    mark = document.marks.get(key, "")
+    file, _, line = mark.rpartition(":")
+    return (Path(file).parent if line.isdigit() else cwd) / Path(text).expanduser()
+
+
+def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:
+    """Of every value of the merged settings: its place, the default's place, or that it is built in."""
+    origins = {}
+    for path, _ in leaves(values):
+        place = document.marks.get(path)
+        if place is None and path[0] == "endpoints":
+            inherited = document.marks.get(("default", *path[2:]))
+            place = None if inherited is None else f"{inherited} (default)"
+        origins[".".join(path)] = place or BUILT_IN
+    return origins
+
+
+def as_document(settings: Settings) -> dict[str, Any]:
+    """The settings in the file's own words, every value spelled out; loading it gives the same settings.
+
+    What an endpoint takes back from the default is written as null.
+    """
+    default = endpoint_document(settings.default)
+    document: dict[str, Any] = {
+        "version": 1,
+        "accounts": {name: _plain(_account_document(account)) for name, account in settings.accounts.items()},
+        "default": _plain(default),
+        "endpoints": {
+            name: _plain(_with_removals(default, endpoint_document(endpoint)))
+            for name, endpoint in settings.endpoints.items()
+        },
+        "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
+        "safety": _plain(_safety_document(settings.safety)),
+        "pricing": _plain(_pricing_document(settings.pricing)),
+    }
+    return document
+
+
+def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
+    """One merged endpoint in the file's own words."""
+    limits = endpoint.limits
+    return {
+        "account": endpoint.account.name,
+        "owner": endpoint.owner,
+        "model": endpoint.model,
+        "models": None if endpoint.models is None else list(endpoint.models),
+        "mode": endpoint.mode,
+        "on_exceed": endpoint.on_exceed,
+        "on_unknown_model": endpoint.on_unknown_model,
+        "on_unknown_price": endpoint.on_unknown_price,
+        "mime_mismatch": endpoint.mime_mismatch,
+        "output_tokens": {"expected": endpoint.expected_output_tokens},
+        "limits": {
+            "prompt_tokens": limits.prompt_tokens,
+            "cost_usd": limits.cost_usd,
+            "media_parts": limits.media_parts,
+            "bytes": limits.bytes,
+            "tokens": _tokens_document(limits.tokens),
+        },
+        "windows": {period.value: _window_document(window) for period, window in endpoint.windows.items()},
+        "media": {modality.value.lower(): _media_document(media) for modality, media in endpoint.media.items()},
+        "labels": dict(endpoint.labels),
+    }
+
+
+def _account_document(account: Account) -> dict[str, Any]:
+    names = ("backend", "api_key_env", "api_key_file", "project", "location")
+    return {name: value for name in names if (value := getattr(account, name)) is not None}
+
+
+def _tokens_document(tokens: Mapping[Modality, int]) -> dict[str, int]:
+    return {modality.value.lower(): count for modality, count in tokens.items()}
+
+
+def _window_document(window: Window) -> dict[str, Any]:
+    return {
+        "cost_usd": window.cost_usd,
+        "prompt_tokens": window.prompt_tokens,
+        "tokens": _tokens_document(window.tokens),
+        "timezone": window.timezone,
+        "warn_at": window.warn_at,
+    }
+
+
+def _media_document(media: MediaSettings) -> dict[str, Any]:
+    values = {
+        "resolution": media.resolution,
+        "clip": None if media.clip is None else str(media.clip),
+        "fps": None if media.fps is None else Decimal(repr(media.fps)),
+    }
+    return {"apply": "always", **{key: value for key, value in values.items() if value is not None}}
+
+
+def _safety_document(safety: Safety) -> dict[str, Any]:
+    return {
+        "confinement": safety.confinement,
+        "workers": safety.workers,
+        "max": {
+            "file": safety.max_file_bytes,
+            "pixels": safety.max_pixels,
+            "duration_s": Decimal(repr(safety.max_duration_s)),
+            "pages": safety.max_pages,
+            "frames": safety.max_frames,
+        },
+    }
+
+
+def _pricing_document(pricing: PricingSettings) -> dict[str, Any]:
+    overrides = {}
+    for model, override in pricing.overrides.items():
+        overrides[model] = _rates_document(override.base)
+        if override.long is not None:
+            overrides[model]["above_200k"] = _rates_document(override.long)
+    return {"discount": pricing.discount, "overrides": overrides}
+
+
+def _rates_document(rates: Rates) -> dict[str, Any]:
+    values = {"input": rates.text, "audio": rates.audio, "cached": rates.cached, "output": rates.output}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _with_removals(default: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`own` with a null for every key it would otherwise inherit."""
+    result = dict(own)
+    for key, value in default.items():
+        if key not in own:
+            result[key] = None
+        elif isinstance(value, Mapping) and isinstance(own[key], Mapping):
+            result[key] = _with_removals(value, own[key])
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,221 @@
+"""The settings as plain frozen values. Nothing here reads a file or the environment."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+from weighlock.errors import ConfigError
+from weighlock.planning.cost import Override
+from weighlock.planning.limits import Limits
+from weighlock.request import Backend, MediaResolution, Modality
+
+
+class Mode(StrEnum):
+    """Whether decisions bind."""
+
+    OBSERVE = "observe"
+    """Decided and reported, not applied."""
+    ENFORCE = "enforce"
+
+
+class OnExceed(StrEnum):
+    """What happens to a request over its limits."""
+
+    SHAPE = "shape"
+    REJECT = "reject"
+    WARN = "warn"
+
+
+class OnUnknownModel(StrEnum):
+    """A model no rule table knows."""
+
+    HIGH = "high"
+    """Weighed by the dearest known rule, and flagged."""
+    REJECT = "reject"
+
+
+class OnUnknownPrice(StrEnum):
+    """A model nobody prices. Asked only where a USD limit applies."""
+
+    REJECT = "reject"
+    IGNORE = "ignore"
+
+
+class OnMimeMismatch(StrEnum):
+    """A declared type the bytes contradict."""
+
+    CORRECT = "correct"
+    REJECT = "reject"
+
+
+class Confinement(StrEnum):
+    """How much of the prober's confinement must be in force."""
+
+    BEST_EFFORT = "best_effort"
+    REQUIRED = "required"
+
+
+class Period(StrEnum):
+    """Calendar windows a budget can be kept in."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Who pays, and where requests go. Names where the key is; never holds it."""
+
+    name: str
+    backend: Backend
+    api_key_env: str | None = None
+    api_key_file: Path | None = None
+    project: str | None = None
+    location: str | None = None
+    """Vertex location; `None` is the global endpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A budget over a calendar period. Parsed and shown; a single request is not measured against it."""
+
+    period: Period
+    cost_usd: Decimal | None = None
+    prompt_tokens: int | None = None
+    tokens: Mapping[Modality, int] = field(default_factory=lambda: MappingProxyType({}))
+    timezone: str = "UTC"
+    """IANA name; where the period begins."""
+    warn_at: Decimal | None = None
+    """Fraction of the budget, 0 < warn_at ≤ 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """A span of a recording, in seconds. Exactly one of `first_s`, `last_s` or the pair (`start_s`, `end_s`) is set."""
+
+    first_s: float | None = None
+    last_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+
+    def span(self, duration_s: float) -> tuple[float, float]:
+        """Start and end within a recording of this length; an empty span where the clip lies behind its end."""
+        if self.first_s is not None:
+            return 0.0, min(self.first_s, duration_s)
+        if self.last_s is not None:
+            return max(0.0, duration_s - self.last_s), duration_s
+        start_s = min(self.start_s or 0.0, duration_s)
+        return start_s, duration_s if self.end_s is None else min(self.end_s, duration_s)
+
+    def __str__(self) -> str:
+        if self.first_s is not None:
+            return f"first {self.first_s:.15g}s"
+        if self.last_s is not None:
+            return f"last {self.last_s:.15g}s"
+        end = "" if self.end_s is None else f"{self.end_s:.15g}s"
+        return f"{self.start_s or 0.0:.15g}s-{end}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaSettings:
+    """Settings every medium of one modality is weighed at, unless the caller names others. `None` is the default."""
+
+    resolution: MediaResolution | None = None
+    clip: Clip | None = None
+    """Video only."""
+    fps: float | None = None
+    """Frames sampled a second, 0 < fps ≤ 24. Video only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One named use of Gemini, with `default` already merged in."""
+
+    name: str
+    account: Account
+    model: str | None = None
+    """Used when a request names none."""
+    models: tuple[str, ...] | None = None
+    """Allow-list; `None` admits every model."""
+    mode: Mode = Mode.OBSERVE
+    on_exceed: OnExceed = OnExceed.SHAPE
+    on_unknown_model: OnUnknownModel = OnUnknownModel.HIGH
+    on_unknown_price: OnUnknownPrice = OnUnknownPrice.REJECT
+    mime_mismatch: OnMimeMismatch = OnMimeMismatch.CORRECT
+    expected_output_tokens: int | None = None
+    """What a request is expected to be answered with; `None` prices the input alone."""
+    limits: Limits = field(default_factory=Limits)
+    windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))
+    media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
+    owner: str | None = None
+    """Whom a refusal names."""
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Safety:
+    """Bounds on what a medium may ask of this machine, checked before it is decoded."""
+
+    confinement: Confinement = Confinement.BEST_EFFORT
+    workers: int = 2
+    max_file_bytes: int = 2_000_000_000
+    max_pixels: int = 100_000_000
+    max_duration_s: float = 14_400.0
+    max_pages: int = 1_000
+    max_frames: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricingSettings:
+    """The operator's contract."""
+
+    discount: Decimal = Decimal(0)
+    """Fraction off every list price, 0 ≤ discount < 1."""
+    overrides: Mapping[str, Override] = field(default_factory=lambda: MappingProxyType({}))
+    """By model; final where one is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an operator said, and where."""
+
+    accounts: Mapping[str, Account]
+    default: Endpoint
+    endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
+    safety: Safety = field(default_factory=Safety)
+    pricing: PricingSettings = field(default_factory=PricingSettings)
+    rules_overlay: Path | None = None
+    files: tuple[Path, ...] = field(default=(), compare=False)
+    """Every file read, the main one first."""
+    origin: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    """Key path (`endpoints.bug_triage.limits.cost_usd`) → where its value came from."""
+
+    def endpoint(self, name: str | None = None) -> Endpoint:
+        """The endpoint of that name; `default` itself for `None`.
+
+        Raises:
+            ConfigError: no such endpoint; the message names the nearest.
+        """
+        if name is None:
+            return self.default
+        try:
+            return self.endpoints[name]
+        except KeyError:
+            raise ConfigError(f"unknown endpoint {name!r}; {suggest(name, self.endpoints)}", endpoint=name) from None
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of a message about a word nobody knows: the nearest one, or all there are."""
+    words = sorted(known)
+    near = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(words)}" if words else "none is known"

@@ -1,0 +1,250 @@
+"""The settings file as its keys are written: what exists, of which type, within which range.
+
+A key this version does not act on is refused, with a message that says so; accepting it would let an operator believe
+in a session budget nobody keeps. Three exceptions are parsed, checked and shown, because a file should not have to
+change the day they bind: `windows`, `mode`/`on_exceed`, and `labels`. `NOT_YET` lists what is known but refused.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from weighlock.request import Backend, MediaResolution
+from weighlock.settings.amounts import parse_clip, parse_seconds, parse_size
+from weighlock.settings.model import (
+    Confinement,
+    Mode,
+    OnExceed,
+    OnMimeMismatch,
+    OnUnknownModel,
+    OnUnknownPrice,
+)
+
+NOT_YET = frozenset(
+    {
+        "tenants",
+        "uploads",
+        "state",
+        "service",
+        "observe",
+        "count",
+        "prepare_deadline_s",
+        "local_work",
+        "session",
+        "tool_media",
+        "base64_in_tool_text",
+        "history",
+        "media.levers",
+        "media.strip_metadata",
+        "media.image.floor",
+        "media.video.floor",
+        "media.audio.floor",
+        "media.document.floor",
+    }
+)
+"""Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
+
+_NAME = re.compile(r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$")
+
+
+def _no_bool(value: Any) -> Any:
+    # Lax integers would take `true` as 1.
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    return value
+
+
+def _name(value: str) -> str:
+    if not _NAME.match(value):
+        raise ValueError("a name is lower-case words joined by single underscores, as variables spell it")
+    if value == "default":
+        raise ValueError("`default` is what every endpoint starts from; write it at the top level")
+    return value
+
+
+def _clip(value: str) -> str:
+    return str(parse_clip(value))
+
+
+def _timezone(value: str) -> str:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{value!r} is no time zone; write an IANA name such as Europe/Berlin") from None
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0)]
+Usd = Annotated[Decimal, BeforeValidator(_no_bool), Field(ge=0)]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "examples": ["100MB", "2GiB"]}),
+]
+Seconds = Annotated[
+    float,
+    BeforeValidator(parse_seconds),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": [14400, "4h"]}),
+]
+Name = Annotated[str, AfterValidator(_name)]
+ClipText = Annotated[
+    str,
+    AfterValidator(_clip),
+    WithJsonSchema({"type": "string", "examples": ["last 60s", "first 2m", "10s-70s", "10s-"]}),
+]
+Level = Literal[MediaResolution.LOW, MediaResolution.MEDIUM, MediaResolution.HIGH, MediaResolution.ULTRA_HIGH]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AccountSection(_Section):
+    backend: Backend
+    api_key_env: str | None = Field(None, description="Environment variable that holds the key.")
+    api_key_file: str | None = Field(None, description="File that holds the key.")
+    project: str | None = Field(None, description="Google Cloud project (Vertex).")
+    location: str | None = Field(None, description="Vertex location; left out, the global endpoint.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AccountSection:
+        if self.api_key_env is not None and self.api_key_file is not None:
+            raise ValueError("name the key's home once: api_key_env or api_key_file")
+        if self.backend is Backend.DEVELOPER and (self.project is not None or self.location is not None):
+            raise ValueError("project and location belong to `backend: vertex`")
+        return self
+
+
+class TokensSection(_Section):
+    text: Count | None = None
+    image: Count | None = None
+    video: Count | None = None
+    audio: Count | None = None
+    document: Count | None = None
+
+
+class LimitsSection(_Section):
+    prompt_tokens: Count | None = Field(None, description="Whole prompt.")
+    cost_usd: Usd | None = Field(None, description="USD; the input, and the expected output where one is given.")
+    media_parts: Count | None = Field(None, description="Media in one request.")
+    bytes: Size | None = Field(None, description="Stored size of the media together.")
+    tokens: TokensSection | None = Field(None, description="By modality as sent.")
+
+
+class WindowSection(_Section):
+    cost_usd: Usd | None = None
+    prompt_tokens: Count | None = None
+    tokens: TokensSection | None = None
+    timezone: Annotated[str, AfterValidator(_timezone)] | None = Field(None, description="IANA name; UTC if left out.")
+    warn_at: Annotated[Decimal, BeforeValidator(_no_bool), Field(gt=0, le=1)] | None = None
+
+
+class WindowsSection(_Section):
+    minute: WindowSection | None = None
+    hour: WindowSection | None = None
+    day: WindowSection | None = None
+    month: WindowSection | None = None
+
+
+class _ModalitySection(_Section):
+    apply: Literal["always"] | None = Field(None, description="Required: what applies only when needed is not weighed.")
+
+    @model_validator(mode="after")
+    def _applies(self) -> _ModalitySection:
+        if self.model_fields_set - {"apply"} and self.apply is None:
+            raise ValueError("this version weighs only what always applies; add `apply: always`")
+        return self
+
+
+class ImageSection(_ModalitySection):
+    resolution: Level | None = None
+
+
+class DocumentSection(_ModalitySection):
+    resolution: Level | None = None
+
+
+class VideoSection(_ModalitySection):
+    resolution: Level | None = None
+    clip: ClipText | None = None
+    fps: Annotated[Decimal, BeforeValidator(_no_bool), Field(gt=0, le=24)] | None = None
+
+
+class MediaSection(_Section):
+    image: ImageSection | None = None
+    video: VideoSection | None = None
+    document: DocumentSection | None = None
+
+
+class OutputTokensSection(_Section):
+    expected: Count | None = Field(None, description="Left out, only the input is priced.")
+
+
+class EndpointSection(_Section):
+    account: str | None = None
+    model: str | None = Field(None, description="Used when a request names none.")
+    models: list[str] | None = Field(None, description="Allow-list.")
+    mode: Mode | None = None
+    on_exceed: OnExceed | None = None
+    on_unknown_model: OnUnknownModel | None = None
+    on_unknown_price: OnUnknownPrice | None = None
+    mime_mismatch: OnMimeMismatch | None = Field(None, description="A declared type the bytes contradict.")
+    output_tokens: OutputTokensSection | None = None
+    limits: LimitsSection | None = Field(None, description="Of one request, inclusive.")
+    windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
+    media: MediaSection | None = None
+    owner: str | None = None
+    labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")
+
+
+class RulesSection(_Section):
+    overlay: str | None = Field(None, description="Rule file laid over the shipped ones, relative to this file.")
+
+
+class MaxSection(_Section):
+    file: Size | None = None
+    pixels: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
+    duration_s: Annotated[Seconds, Field(gt=0)] | None = None
+    pages: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
+    frames: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
+
+
+class SafetySection(_Section):
+    confinement: Confinement | None = None
+    workers: Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=256)] | None = None
+    max: MaxSection | None = None
+
+
+class RatesSection(_Section):
+    input: Usd = Field(description="USD per 1M tokens of text, image, video and document.")
+    audio: Usd | None = Field(None, description="As `input` if left out.")
+    cached: Usd | None = None
+    output: Usd | None = None
+
+
+class OverrideSection(RatesSection):
+    above_200k: RatesSection | None = Field(None, description="The whole request above 200,000 prompt tokens.")
+
+
+class PricingSection(_Section):
+    discount: Annotated[Decimal, BeforeValidator(_no_bool), Field(ge=0, lt=1)] | None = None
+    overrides: dict[str, OverrideSection] | None = None
+
+
+class SettingsFile(_Section):
+    """The settings of weighlock."""
+
+    version: Literal[1]
+    include: list[str] | None = Field(None, description="Files with accounts and endpoints, relative to this one.")
+    accounts: dict[Name, AccountSection] | None = None
+    default: EndpointSection | None = Field(None, description="What every endpoint starts from.")
+    endpoints: dict[Name, EndpointSection | None] | None = None
+    rules: RulesSection | None = None
+    safety: SafetySection | None = None
+    pricing: PricingSection | None = None
