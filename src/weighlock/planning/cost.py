@@ -6,10 +6,11 @@ Amounts are exact Decimals; rounding is for whoever prints them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from types import MappingProxyType
 
 from weighlock.media.tokens import Confidence
 from weighlock.request import Backend, Modality
@@ -88,6 +89,16 @@ class Override:
     base: Rates
     long: Rates | None = None
     """Above `LONG_PROMPT_TOKENS`; `None` where the contract knows no such tier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What the operator agreed with the vendor."""
+
+    discount: Decimal = Decimal(0)
+    """Fraction off every list price, 0 ≤ discount < 1."""
+    overrides: Mapping[str, Override] = field(default_factory=lambda: MappingProxyType({}))
+    """By model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

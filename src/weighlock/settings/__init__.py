@@ -27,8 +27,8 @@ from weighlock.settings.model import (
     OnMimeMismatch,
     OnUnknownModel,
     OnUnknownPrice,
+    OutputTokens,
     Period,
-    PricingSettings,
     Safety,
     Settings,
     Window,
@@ -46,8 +46,8 @@ __all__ = [
     "OnMimeMismatch",
     "OnUnknownModel",
     "OnUnknownPrice",
+    "OutputTokens",
     "Period",
-    "PricingSettings",
     "Safety",
     "Settings",
     "Window",
@@ -113,8 +113,8 @@ def _error(problems: list[str]) -> ConfigError:
 
 def dump(settings: Settings) -> str:
     """The settings as YAML, every value spelled out; loading it gives the same settings."""
-    from weighlock.settings.build import as_document
-    from weighlock.settings.sources import dump_yaml
+    from weighlock.settings.spelled import as_document
+    from weighlock.settings.text import dump_yaml
 
     return dump_yaml(as_document(settings))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from weighlock.planning.cost import Override, Rates
+from weighlock.planning.cost import Contract, Override, Rates
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, Modality
 from weighlock.settings.amounts import parse_clip
@@ -17,15 +16,16 @@ from weighlock.settings.model import (
     Account,
     Endpoint,
     MediaSettings,
+    OutputTokens,
     Period,
-    PricingSettings,
     Safety,
     Settings,
     Window,
     suggest,
 )
 from weighlock.settings.schema import SettingsFile
-from weighlock.settings.sources import Document, leaves
+from weighlock.settings.spelled import as_document
+from weighlock.settings.text import Document, leaves
 
 BUILT_IN = "built in"
 BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
@@ -82,28 +82,32 @@ def _endpoint(
 ) -> Endpoint:
     plain = {
         key: values[key]
-        for key in ("model", "owner", "mode", "on_exceed", "on_unknown_model", "on_unknown_price", "mime_mismatch")
+        for key in ("owner", "mode", "on_exceed", "on_unknown_model", "on_unknown_price", "mime_mismatch")
         if values.get(key) is not None
     }
-    models = values.get("models")
-    if models is not None and "model" in plain and plain["model"] not in models:
-        where = (*path, "model") if (*path, "model") in document.marks else (*path, "models")
-        _once(document, where, f"{plain['model']!r} is not among models; {suggest(plain['model'], models)}")
-    return Endpoint(
+    model, models = values.get("model"), values.get("models")
+    if model is None:
+        _once(document, (*path, "model"), "missing; name the model used when a request names none")
+    endpoint = Endpoint(
         name=name,
+        model=model or "",
         account=_account(values.get("account"), accounts, document, path),
         models=None if models is None else tuple(models),
-        expected_output_tokens=(values.get("output_tokens") or {}).get("expected"),
+        output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
         limits=_limits(values.get("limits") or {}),
         windows=_windows(values.get("windows") or {}),
         media=_media(values.get("media") or {}),
         labels=MappingProxyType({k: v for k, v in (values.get("labels") or {}).items() if v is not None}),
         **plain,
     )
+    if model is not None and not endpoint.allows(model):
+        key = (*path, "model") if (*path, "model") in document.marks else (*path, "models")
+        _once(document, key, f"{model!r} is not among models; {suggest(model, models or ())}")
+    return endpoint
 
 
 def _account(name: str | None, accounts: Mapping[str, Account], document: Document, path: tuple[str, ...]) -> Account:
-    if name in accounts:
+    if name is not None and name in accounts:
         return accounts[name]
     if name is not None:
         _once(document, (*path, "account"), f"no account {name!r}; {suggest(name, accounts)}")
@@ -160,12 +164,12 @@ def _safety(values: Mapping[str, Any]) -> Safety:
     return Safety(**given)
 
 
-def _pricing(values: Mapping[str, Any]) -> PricingSettings:
+def _pricing(values: Mapping[str, Any]) -> Contract:
     overrides = {}
     for model, body in (values.get("overrides") or {}).items():
         long = body.get("above_200k")
         overrides[model] = Override(base=_rates(body), long=None if long is None else _rates(long))
-    return PricingSettings(
+    return Contract(
         discount=Decimal(0) if values.get("discount") is None else values["discount"],
         overrides=MappingProxyType(overrides),
     )
@@ -203,128 +207,3 @@ def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:
             place = None if inherited is None else f"{inherited} (default)"
         origins[".".join(path)] = place or BUILT_IN
     return origins
-
-
-def as_document(settings: Settings) -> dict[str, Any]:
-    """The settings in the file's own words, every value spelled out; loading it gives the same settings.
-
-    What an endpoint takes back from the default is written as null.
-    """
-    default = endpoint_document(settings.default)
-    document: dict[str, Any] = {
-        "version": 1,
-        "accounts": {name: _plain(_account_document(account)) for name, account in settings.accounts.items()},
-        "default": _plain(default),
-        "endpoints": {
-            name: _plain(_with_removals(default, endpoint_document(endpoint)))
-            for name, endpoint in settings.endpoints.items()
-        },
-        "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
-        "safety": _plain(_safety_document(settings.safety)),
-        "pricing": _plain(_pricing_document(settings.pricing)),
-    }
-    return document
-
-
-def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
-    """One merged endpoint in the file's own words."""
-    limits = endpoint.limits
-    return {
-        "account": endpoint.account.name,
-        "owner": endpoint.owner,
-        "model": endpoint.model,
-        "models": None if endpoint.models is None else list(endpoint.models),
-        "mode": endpoint.mode,
-        "on_exceed": endpoint.on_exceed,
-        "on_unknown_model": endpoint.on_unknown_model,
-        "on_unknown_price": endpoint.on_unknown_price,
-        "mime_mismatch": endpoint.mime_mismatch,
-        "output_tokens": {"expected": endpoint.expected_output_tokens},
-        "limits": {
-            "prompt_tokens": limits.prompt_tokens,
-            "cost_usd": limits.cost_usd,
-            "media_parts": limits.media_parts,
-            "bytes": limits.bytes,
-            "tokens": _tokens_document(limits.tokens),
-        },
-        "windows": {period.value: _window_document(window) for period, window in endpoint.windows.items()},
-        "media": {modality.value.lower(): _media_document(media) for modality, media in endpoint.media.items()},
-        "labels": dict(endpoint.labels),
-    }
-
-
-def _account_document(account: Account) -> dict[str, Any]:
-    names = ("backend", "api_key_env", "api_key_file", "project", "location")
-    return {name: value for name in names if (value := getattr(account, name)) is not None}
-
-
-def _tokens_document(tokens: Mapping[Modality, int]) -> dict[str, int]:
-    return {modality.value.lower(): count for modality, count in tokens.items()}
-
-
-def _window_document(window: Window) -> dict[str, Any]:
-    return {
-        "cost_usd": window.cost_usd,
-        "prompt_tokens": window.prompt_tokens,
-        "tokens": _tokens_document(window.tokens),
-        "timezone": window.timezone,
-        "warn_at": window.warn_at,
-    }
-
-
-def _media_document(media: MediaSettings) -> dict[str, Any]:
-    values = {
-        "resolution": media.resolution,
-        "clip": None if media.clip is None else str(media.clip),
-        "fps": None if media.fps is None else Decimal(repr(media.fps)),
-    }
-    return {"apply": "always", **{key: value for key, value in values.items() if value is not None}}
-
-
-def _safety_document(safety: Safety) -> dict[str, Any]:
-    return {
-        "confinement": safety.confinement,
-        "workers": safety.workers,
-        "max": {
-            "file": safety.max_file_bytes,
-            "pixels": safety.max_pixels,
-            "duration_s": Decimal(repr(safety.max_duration_s)),
-            "pages": safety.max_pages,
-            "frames": safety.max_frames,
-        },
-    }
-
-
-def _pricing_document(pricing: PricingSettings) -> dict[str, Any]:
-    overrides = {}
-    for model, override in pricing.overrides.items():
-        overrides[model] = _rates_document(override.base)
-        if override.long is not None:
-            overrides[model]["above_200k"] = _rates_document(override.long)
-    return {"discount": pricing.discount, "overrides": overrides}
-
-
-def _rates_document(rates: Rates) -> dict[str, Any]:
-    values = {"input": rates.text, "audio": rates.audio, "cached": rates.cached, "output": rates.output}
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _with_removals(default: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """`own` with a null for every key it would otherwise inherit."""
-    result = dict(own)
-    for key, value in default.items():
-        if key not in own:
-            result[key] = None
-        elif isinstance(value, Mapping) and isinstance(own[key], Mapping):
-            result[key] = _with_removals(value, own[key])
-    return result
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return str(value) if isinstance(value, Path) else value

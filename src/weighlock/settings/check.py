@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from weighlock.settings.model import suggest
 from weighlock.settings.schema import NOT_YET, SettingsFile
-from weighlock.settings.sources import Document, KeyPath
+from weighlock.settings.text import Document, KeyPath
 
 
 def validate(document: Document) -> SettingsFile | None:

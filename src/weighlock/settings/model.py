@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from weighlock.errors import ConfigError
-from weighlock.planning.cost import Override
+from weighlock.planning.cost import Contract
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, MediaResolution, Modality
 
@@ -136,12 +136,20 @@ class MediaSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTokens:
+    """What a request is priced for beyond its prompt."""
+
+    expected: int = 0
+    """Tokens of answer and thinking; 0 prices the input alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One named use of Gemini, with `default` already merged in."""
 
     name: str
     account: Account
-    model: str | None = None
+    model: str
     """Used when a request names none."""
     models: tuple[str, ...] | None = None
     """Allow-list; `None` admits every model."""
@@ -150,14 +158,21 @@ class Endpoint:
     on_unknown_model: OnUnknownModel = OnUnknownModel.HIGH
     on_unknown_price: OnUnknownPrice = OnUnknownPrice.REJECT
     mime_mismatch: OnMimeMismatch = OnMimeMismatch.CORRECT
-    expected_output_tokens: int | None = None
-    """What a request is expected to be answered with; `None` prices the input alone."""
+    output_tokens: OutputTokens = field(default_factory=OutputTokens)
     limits: Limits = field(default_factory=Limits)
     windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
     owner: str | None = None
     """Whom a refusal names."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def allows(self, model: str) -> bool:
+        """Whether the allow-list admits this model; resource paths (`models/…`, Vertex) and `@version` aside."""
+        return self.models is None or _bare(model) in {_bare(known) for known in self.models}
+
+
+def _bare(model: str) -> str:
+    return model.rpartition("/")[2].partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,16 +189,6 @@ class Safety:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PricingSettings:
-    """The operator's contract."""
-
-    discount: Decimal = Decimal(0)
-    """Fraction off every list price, 0 ≤ discount < 1."""
-    overrides: Mapping[str, Override] = field(default_factory=lambda: MappingProxyType({}))
-    """By model; final where one is given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything an operator said, and where."""
 
@@ -191,7 +196,7 @@ class Settings:
     default: Endpoint
     endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
     safety: Safety = field(default_factory=Safety)
-    pricing: PricingSettings = field(default_factory=PricingSettings)
+    pricing: Contract = field(default_factory=Contract)
     rules_overlay: Path | None = None
     files: tuple[Path, ...] = field(default=(), compare=False)
     """Every file read, the main one first."""

@@ -1,0 +1,138 @@
+"""Settings → the file's own words, every value spelled out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from weighlock.planning.cost import Contract, Rates
+from weighlock.request import Modality
+from weighlock.settings.model import Account, Endpoint, MediaSettings, Safety, Settings, Window
+
+
+def as_document(settings: Settings) -> dict[str, Any]:
+    """The settings in the file's own words, every value spelled out; loading it gives the same settings.
+
+    What an endpoint takes back from the default is written as null.
+    """
+    default = endpoint_document(settings.default)
+    document: dict[str, Any] = {
+        "version": 1,
+        "accounts": {name: _plain(_account_document(account)) for name, account in settings.accounts.items()},
+        "default": _plain(default),
+        "endpoints": {
+            name: _plain(_with_removals(default, endpoint_document(endpoint)))
+            for name, endpoint in settings.endpoints.items()
+        },
+        "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
+        "safety": _plain(_safety_document(settings.safety)),
+        "pricing": _plain(_pricing_document(settings.pricing)),
+    }
+    return document
+
+
+def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
+    """One merged endpoint in the file's own words."""
+    limits = endpoint.limits
+    return {
+        "account": endpoint.account.name,
+        "owner": endpoint.owner,
+        "model": endpoint.model,
+        "models": None if endpoint.models is None else list(endpoint.models),
+        "mode": endpoint.mode,
+        "on_exceed": endpoint.on_exceed,
+        "on_unknown_model": endpoint.on_unknown_model,
+        "on_unknown_price": endpoint.on_unknown_price,
+        "mime_mismatch": endpoint.mime_mismatch,
+        "output_tokens": {"expected": endpoint.output_tokens.expected},
+        "limits": {
+            "prompt_tokens": limits.prompt_tokens,
+            "cost_usd": limits.cost_usd,
+            "media_parts": limits.media_parts,
+            "bytes": limits.bytes,
+            "tokens": _tokens_document(limits.tokens),
+        },
+        "windows": {period.value: _window_document(window) for period, window in endpoint.windows.items()},
+        "media": {modality.value.lower(): _media_document(media) for modality, media in endpoint.media.items()},
+        "labels": dict(endpoint.labels),
+    }
+
+
+def _account_document(account: Account) -> dict[str, Any]:
+    names = ("backend", "api_key_env", "api_key_file", "project", "location")
+    return {name: value for name in names if (value := getattr(account, name)) is not None}
+
+
+def _tokens_document(tokens: Mapping[Modality, int]) -> dict[str, int]:
+    return {modality.value.lower(): count for modality, count in tokens.items()}
+
+
+def _window_document(window: Window) -> dict[str, Any]:
+    return {
+        "cost_usd": window.cost_usd,
+        "prompt_tokens": window.prompt_tokens,
+        "tokens": _tokens_document(window.tokens),
+        "timezone": window.timezone,
+        "warn_at": window.warn_at,
+    }
+
+
+def _media_document(media: MediaSettings) -> dict[str, Any]:
+    values = {
+        "resolution": media.resolution,
+        "clip": None if media.clip is None else str(media.clip),
+        "fps": None if media.fps is None else Decimal(repr(media.fps)),
+    }
+    return {"apply": "always", **{key: value for key, value in values.items() if value is not None}}
+
+
+def _safety_document(safety: Safety) -> dict[str, Any]:
+    return {
+        "confinement": safety.confinement,
+        "workers": safety.workers,
+        "max": {
+            "file": safety.max_file_bytes,
+            "pixels": safety.max_pixels,
+            "duration_s": Decimal(repr(safety.max_duration_s)),
+            "pages": safety.max_pages,
+            "frames": safety.max_frames,
+        },
+    }
+
+
+def _pricing_document(pricing: Contract) -> dict[str, Any]:
+    overrides = {}
+    for model, override in pricing.overrides.items():
+        overrides[model] = _rates_document(override.base)
+        if override.long is not None:
+            overrides[model]["above_200k"] = _rates_document(override.long)
+    return {"discount": pricing.discount, "overrides": overrides}
+
+
+def _rates_document(rates: Rates) -> dict[str, Any]:
+    values = {"input": rates.text, "audio": rates.audio, "cached": rates.cached, "output": rates.output}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _with_removals(default: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`own` with a null for every key it would otherwise inherit."""
+    result = dict(own)
+    for key, value in default.items():
+        if key not in own:
+            result[key] = None
+        elif isinstance(value, Mapping) and isinstance(own[key], Mapping):
+            result[key] = _with_removals(value, own[key])
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
