@@ -1,0 +1,46 @@
+"""What the caller may set on a medium, in the words of the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weighlock.errors import InputError
+from weighlock.request import Carrier, MediaResolution, Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """The settings that decide what one medium costs; a setting that does not concern its modality is ignored.
+
+    Raises:
+        InputError: an `fps` that is not positive, a negative or empty clip, or `ULTRA_HIGH` for a whole request.
+    """
+
+    media_resolution: MediaResolution = MediaResolution.UNSPECIFIED
+    """Request-wide (`generationConfig.mediaResolution`)."""
+    part_resolution: MediaResolution | None = None
+    """On the part itself; beats the request's where the model knows it (Gemini 3 and later)."""
+    fps: float | None = None
+    """Frames sampled a second; `None` is the service's default."""
+    start_offset_s: float | None = None
+    end_offset_s: float | None = None
+    placement: Placement = Placement.INLINE
+    carrier: Carrier = Carrier.USER
+
+    def __post_init__(self) -> None:
+        if self.media_resolution is MediaResolution.ULTRA_HIGH:
+            raise InputError("ultra_high can be asked for on a part only; the highest for a whole request is high")
+        if self.fps is not None and not 0 < self.fps < float("inf"):
+            raise InputError(f"fps must be above 0, not {self.fps:g}", fps=self.fps)
+        start_s, end_s = self.start_offset_s or 0.0, self.end_offset_s
+        if not 0 <= start_s < float("inf") or (end_s is not None and not end_s > start_s):
+            raise InputError(
+                f"a clip from {start_s:g} s to {'the end' if end_s is None else f'{end_s:g} s'} is empty",
+                start_offset_s=start_s,
+                end_offset_s=end_s,
+            )
+
+    def span_s(self, duration_s: float) -> float:
+        """Seconds left of `duration_s` inside the clip; 0 when the clip begins after the end."""
+        end_s = duration_s if self.end_offset_s is None else min(self.end_offset_s, duration_s)
+        return max(0.0, end_s - (self.start_offset_s or 0.0))

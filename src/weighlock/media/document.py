@@ -1,0 +1,43 @@
+"""Tokens of a PDF: each page as a picture. Its text adds nothing to the bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weighlock.media.area import Area
+from weighlock.media.facts import DocumentFacts, PageRun
+from weighlock.media.rule import Provenance
+from weighlock.media.tokens import TokenRange
+from weighlock.request import Modality
+
+# A4, for pages whose size nothing states; thousandths of a point make whole numbers of every page size in use.
+_A4 = PageRun(pages=1, width_pt=595.276, height_pt=841.89)
+_PER_POINT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRule:
+    """What one page costs at one resolution."""
+
+    page: Area
+    provenance: Provenance
+
+
+def tokens(facts: DocumentFacts, rule: DocumentRule) -> TokenRange:
+    """Prompt tokens of one PDF. Pages beyond the listed runs count as the dearest page of the file (A4 if none)."""
+    counts = [(run.pages, _page(run, rule.page)) for run in facts.runs]
+    low, likely, high = (sum(pages * count[bound] for pages, count in counts) for bound in range(3))
+    listed = sum(run.pages for run in facts.runs)
+    each = [count for _, count in counts] or [_page(_A4, rule.page)]
+    unlisted, doubtful = max(0, facts.pages - listed), max(0, facts.pages_high - max(facts.pages, listed))
+    return rule.provenance.range(
+        Modality.DOCUMENT,
+        low + unlisted * min(count[0] for count in each),
+        likely + unlisted * max(count[1] for count in each),
+        high + (unlisted + doubtful) * max(count[2] for count in each),
+    )
+
+
+def _page(run: PageRun, page: Area) -> tuple[int, int, int]:
+    width, height = (max(1, round(side * _PER_POINT)) for side in (run.width_pt, run.height_pt))
+    return page.count(width, height)

@@ -1,0 +1,75 @@
+"""Tokens of text, estimated from its size alone: no tokenizer, no download."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from weighlock.media.facts import TextFacts
+from weighlock.media.rule import Provenance
+from weighlock.media.tokens import TokenRange
+from weighlock.request import Modality
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSizes:
+    """Sizes of everything in a request that is billed as TEXT, in Unicode code points."""
+
+    content_chars: int = 0
+    """Of all string values in `contents`: text parts, arguments and results of calls."""
+    non_ascii_chars: int = 0
+    """Those of `content_chars` beyond ASCII."""
+    system_chars: int = 0
+    tools_json_chars: int = 0
+    thought_signature_chars: int = 0
+    function_calls: int = 0
+    turn_continues: bool = True
+    """False when the caller spoke after the last call: signatures of an earlier turn are dropped unbilled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRule:
+    """Ratios fitted to bills, and the spread that covers them."""
+
+    per_char: float
+    per_non_ascii_char: float
+    per_non_ascii_char_high: float
+    per_tools_json_char: float
+    per_signature_char: float
+    per_signature_char_high: float
+    per_function_call: float
+    low_factor: float
+    low_margin: float
+    high_factor: float
+    high_margin: float
+    provenance: Provenance
+
+
+def tokens(facts: TextFacts, rule: TextRule) -> TokenRange:
+    """Prompt tokens of a text file, which the service reads as plain text."""
+    return request_tokens(TextSizes(content_chars=facts.chars, non_ascii_chars=facts.non_ascii_chars), rule)
+
+
+def request_tokens(sizes: TextSizes, rule: TextRule) -> TokenRange:
+    """TEXT tokens of a whole request. Nothing in it costs nothing."""
+    ascii_chars = sizes.content_chars - sizes.non_ascii_chars + sizes.system_chars
+    plain = (
+        ascii_chars * rule.per_char
+        + sizes.tools_json_chars * rule.per_tools_json_char
+        + sizes.function_calls * rule.per_function_call
+    )
+    foreign = sizes.non_ascii_chars * rule.per_non_ascii_char
+    signatures = sizes.thought_signature_chars * rule.per_signature_char
+    if plain + foreign + signatures + sizes.thought_signature_chars == 0:
+        return rule.provenance.range(Modality.TEXT, 0, 0, 0)
+    low = (plain + foreign) * rule.low_factor - rule.low_margin
+    likely = plain + foreign + (signatures if sizes.turn_continues else 0)
+    high = (
+        plain * rule.high_factor
+        + max(foreign * rule.high_factor, sizes.non_ascii_chars * rule.per_non_ascii_char_high)
+        + sizes.thought_signature_chars * rule.per_signature_char_high
+        + rule.high_margin
+    )
+    return rule.provenance.range(
+        Modality.TEXT, max(0, math.floor(low)), max(1, math.floor(likely + 0.5)), math.ceil(high)
+    )

@@ -1,0 +1,177 @@
+"""The rules of one model on one backend on one day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import TypeVar
+
+from weighlock.media.area import Area
+from weighlock.media.audio import AudioRule
+from weighlock.media.controls import Controls
+from weighlock.media.document import DocumentRule
+from weighlock.media.image import ImageRule
+from weighlock.media.rule import Provenance
+from weighlock.media.text import TextRule
+from weighlock.media.video import VideoRule
+from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
+from weighlock.rules.entry import (
+    Accepted,
+    Entry,
+    Limit,
+    PartResolution,
+    Rate,
+    Ratios,
+    RequestLimits,
+    Sampling,
+)
+from weighlock.rules.names import Match, ResolvedModel
+
+Kind = TypeVar("Kind", Area, Sampling, Rate, Ratios)
+_Way = tuple[MediaResolution, Placement, Carrier]
+_ANY_WAY: _Way = (MediaResolution.UNSPECIFIED, Placement.INLINE, Carrier.USER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRules:
+    """What one model costs and takes on one backend, as the rules stood on `on`.
+
+    A medium's rule depends on how it is sent; `image(controls)` and its siblings pick it.
+    """
+
+    resolved: ResolvedModel
+    backend: Backend
+    on: date
+    sections: Mapping[str, tuple[Entry, ...]]
+    """In force for this model, backend and day; within a section the last one that fits a medium wins."""
+    rule_date: date
+    """When the rules were last compared with their sources."""
+    _picked: dict[tuple[str, _Way], Entry | None] = field(default_factory=dict, repr=False, compare=False)
+    _images: dict[_Way, ImageRule] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def model(self) -> str:
+        return self.resolved.model
+
+    @property
+    def generation(self) -> str:
+        return self.resolved.generation
+
+    @property
+    def known(self) -> bool:
+        """False when the safe fallback stands in; `note` says so."""
+        return self.resolved.match is not Match.UNKNOWN
+
+    @property
+    def note(self) -> str | None:
+        return self.resolved.note
+
+    def way(self, controls: Controls) -> _Way:
+        """Resolution in effect, placement and carrier: what the choice of a rule depends on."""
+        return self.resolution(controls), controls.placement, controls.carrier
+
+    def resolution(self, controls: Controls) -> MediaResolution:
+        """The part's resolution where the model honours one, else the request's."""
+        asked = controls.part_resolution
+        if asked is None or asked is MediaResolution.UNSPECIFIED or not self.honours_part_resolution:
+            return controls.media_resolution
+        return asked
+
+    @property
+    def honours_part_resolution(self) -> bool:
+        entry = self.pick("part_resolution", _ANY_WAY)
+        return entry is not None and isinstance(entry.figure, PartResolution) and entry.figure.honoured
+
+    def image(self, controls: Controls) -> ImageRule:
+        way = self.way(controls)
+        rule = self._images.get(way)  # a folder of screenshots asks thousands of times
+        if rule is None:
+            area, entry = self._figure(Area, "image", way)
+            rule = self._images[way] = ImageRule(area=area, provenance=self._provenance(entry, Modality.IMAGE))
+        return rule
+
+    def video(self, controls: Controls) -> VideoRule:
+        way = self.way(controls)
+        area, entry = self._figure(Area, "video", way)
+        sampling, _ = self._figure(Sampling, "sampling", way)
+        silent = self.pick("silent_sound", way) is not None
+        return VideoRule(
+            frame=area,
+            rounding=sampling.rounding,
+            default_fps=sampling.default_fps,
+            max_fps=sampling.max_fps,
+            sound=self._sound("sound", way),
+            silent_sound=self._sound("silent_sound", way) if silent else None,
+            provenance=self._provenance(entry, Modality.VIDEO),
+        )
+
+    def audio(self, controls: Controls) -> AudioRule:
+        return self._sound("audio", self.way(controls))
+
+    def document(self, controls: Controls) -> DocumentRule:
+        area, entry = self._figure(Area, "document", self.way(controls))
+        return DocumentRule(page=area, provenance=self._provenance(entry, Modality.DOCUMENT))
+
+    @property
+    def text(self) -> TextRule:
+        ratios, entry = self._figure(Ratios, "text", _ANY_WAY)
+        return TextRule(**asdict(ratios), provenance=self._provenance(entry, Modality.TEXT))
+
+    def accepted(self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> frozenset[str]:
+        """Media types the carrier may hold; empty where it may hold none, and where nothing is known."""
+        return frozenset(mime for entry in self._accepts(carrier, placement) for mime in entry.mimes)
+
+    def accepts(self, mime: str, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> bool:
+        """May the carrier hold this type, spelt as the service does? True for a model nothing is known of."""
+        return "accepts" not in self.sections or mime in self.accepted(carrier, placement)
+
+    @property
+    def limits(self) -> RequestLimits:
+        """The service's own limits."""
+        found = [entry.figure for entry in self.sections.get("limits", ()) if isinstance(entry.figure, Limit)]
+        return RequestLimits(**{figure.limit: figure.value for figure in found})
+
+    def warnings(self, section: str, controls: Controls) -> tuple[str, ...]:
+        """What the rule in force for this medium has to say to its sender."""
+        entry = self.pick(section, self.way(controls))
+        return (entry.warning,) if entry is not None and entry.warning else ()
+
+    def pick(self, section: str, way: _Way) -> Entry | None:
+        """The entry in force for a medium sent this way; `None` when the section has none."""
+        key = (section, way)
+        if key not in self._picked:
+            fitting = [entry for entry in self.sections.get(section, ()) if entry.selectors.fits_part(*way)]
+            self._picked[key] = fitting[-1] if fitting else None
+        return self._picked[key]
+
+    def _accepts(self, carrier: Carrier, placement: Placement) -> Iterator[Accepted]:
+        last: dict[Modality, Accepted] = {}
+        for entry in self.sections.get("accepts", ()):
+            fits = entry.selectors.fits_part(MediaResolution.UNSPECIFIED, placement, carrier)
+            if fits and isinstance(entry.figure, Accepted):
+                last[entry.figure.modality] = entry.figure
+        return iter(last.values())
+
+    def _figure(self, kind: type[Kind], section: str, way: _Way) -> tuple[Kind, Entry]:
+        entry = self.pick(section, way)
+        if entry is None or not isinstance(entry.figure, kind):  # RuleBook admits no generation with a gap
+            raise LookupError(f"{self.generation} has no {section} rule for {', '.join(way)}")
+        return entry.figure, entry
+
+    def _sound(self, section: str, way: _Way) -> AudioRule:
+        rate, entry = self._figure(Rate, section, way)
+        return AudioRule(
+            tokens_per_s=rate.tokens_per_s,
+            rounding=rate.rounding,
+            whole_seconds=rate.whole_seconds,
+            low_tokens_per_s=rate.low_tokens_per_s,
+            provenance=self._provenance(entry, Modality.AUDIO),
+        )
+
+    def _provenance(self, entry: Entry, modality: Modality) -> Provenance:
+        return Provenance(
+            rule_id=f"{self.generation}/{entry.section}",
+            confidence=entry.confidence,
+            billed_as=entry.billed_as or modality,
+        )
