@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from weighlock.errors import BudgetExceeded, ConfigError, InputError, WeighlockError
     from weighlock.media.tokens import TokenRange
     from weighlock.preflight import Preflight, check
-    from weighlock.report import PartReport, Report
+    from weighlock.report import Report
     from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Placement
     from weighlock.rules import RuleBook
     from weighlock.settings import Settings, load
@@ -28,7 +28,6 @@ _HOMES = {
     "MediaPart": "request",
     "MediaResolution": "request",
     "Modality": "request",
-    "PartReport": "report",
     "Placement": "request",
     "Preflight": "preflight",
     "Report": "report",
@@ -49,7 +48,6 @@ __all__ = [
     "MediaPart",
     "MediaResolution",
     "Modality",
-    "PartReport",
     "Placement",
     "Preflight",
     "Report",

@@ -1,0 +1,65 @@
+"""The `weighlock` command. One file a command, loaded when it is asked for, so that none pays for another."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from weighlock import __version__
+from weighlock.errors import ConfigError, WeighlockError
+
+_COMMANDS = {
+    "check": "what files are, what they would cost, and whether an endpoint admits them",
+    "samples": "draw sample media to try it on",
+    "rules": "the figures everything rests on, with their sources",
+    "config": "check, show and begin a settings file",
+    "doctor": "what this machine can do, and what is in force",
+}
+EXIT_USAGE = 2
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"weighlock.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="weighlock")
+def cli() -> None:
+    """Weigh the media in a Gemini request before it is sent.
+
+    Starts offline: no key, no network. Try: weighlock samples samples && weighlock check samples
+    """
+
+
+def main() -> None:
+    """Runs the command; an error of ours is one line and exit code 2."""
+    try:
+        code = cli(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is wrong, and there is nobody left to tell.
+        sys.stderr.close()
+        sys.exit(0)
+    except WeighlockError as error:
+        prefix = "configuration" if isinstance(error, ConfigError) else error.code
+        click.echo(f"weighlock: {prefix}: {error}", err=True)
+        sys.exit(EXIT_USAGE)

@@ -1,0 +1,152 @@
+"""From what a file is to what it would cost: facts × rules × prices, one medium at a time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Self
+
+from weighlock.errors import MimeMismatch, WeighlockError
+from weighlock.media.facts import Anomaly, Facts
+from weighlock.media.tokens import TokenRange
+from weighlock.mime import agrees, spelling
+from weighlock.planning.cost import Prices, Unpriced
+from weighlock.request import Modality
+from weighlock.rules import Controls, ModelRules, estimate
+
+_SEND_INSTEAD = {
+    Modality.IMAGE: "image/png",
+    Modality.AUDIO: "audio/mp3",
+    Modality.VIDEO: "video/mp4",
+    Modality.DOCUMENT: "application/pdf",
+    Modality.TEXT: "text/plain",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What is known of one medium before any model is asked about."""
+
+    label: str
+    size_bytes: int | None = None
+    declared_mime: str | None = None
+    mime: str | None = None
+    modality: Modality | None = None
+    facts: Facts | None = None
+    """`None` exactly when `error` is set."""
+    anomalies: tuple[Anomaly, ...] = ()
+    error: WeighlockError | None = None
+
+    @property
+    def mislabelled(self) -> bool:
+        """The label and the bytes are of different types."""
+        return bool(self.declared_mime and self.mime and not agrees(self.declared_mime, self.mime))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """A sum of token ranges."""
+
+    low: int = 0
+    likely: int = 0
+    high: int = 0
+
+    @classmethod
+    def of(cls, ranges: Iterable[TokenRange | Tally]) -> Self:
+        """The sum of ranges; zero for none."""
+        low = likely = high = 0
+        for one in ranges:
+            low, likely, high = low + one.low, likely + one.likely, high + one.high
+        return cls(low=low, likely=likely, high=high)
+
+    def __add__(self, other: Tally | TokenRange) -> Tally:
+        return Tally(low=self.low + other.low, likely=self.likely + other.likely, high=self.high + other.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """One medium with its price on one model and backend."""
+
+    examined: Examined
+    controls: Controls
+    tokens: tuple[TokenRange, ...] = ()
+    """One range a modality as sent; empty when there is an error."""
+    notes: tuple[str, ...] = ()
+    error: WeighlockError | None = None
+
+    @property
+    def total(self) -> Tally:
+        return Tally.of(self.tokens)
+
+    def of(self, modality: Modality) -> Tally:
+        """The part's tokens of one modality as sent."""
+        return Tally.of(tokens for tokens in self.tokens if tokens.modality is modality)
+
+
+def weigh(examined: Examined, controls: Controls, rules: ModelRules, *, refuse_mislabelled: bool = False) -> Weighed:
+    """What the medium costs under these rules. Never raises: what cannot be weighed comes back with its error."""
+    if examined.error is not None or examined.facts is None:
+        return Weighed(examined=examined, controls=controls, error=examined.error)
+    if refuse_mislabelled and examined.mislabelled:
+        error = MimeMismatch(
+            f"labelled {examined.declared_mime}, the bytes are {examined.mime}; "
+            "relabel it, or set mime_mismatch: correct",
+            declared=examined.declared_mime,
+            detected=examined.mime,
+        )
+        return Weighed(examined=examined, controls=controls, error=error)
+    result = estimate(examined.facts, controls, rules)
+    return Weighed(
+        examined=examined,
+        controls=controls,
+        tokens=result.tokens,
+        notes=(*_acceptance(examined, controls, rules), *result.notes),
+    )
+
+
+def reweigh(part: Weighed, controls: Controls, facts: Facts, rules: ModelRules) -> Weighed:
+    """The same medium under other controls or cut shorter, for asking what that would save."""
+    examined = replace(part.examined, facts=facts)
+    return replace(part, examined=examined, controls=controls, tokens=estimate(facts, controls, rules).tokens)
+
+
+def by_modality(parts: Iterable[Weighed]) -> dict[Modality, Tally]:
+    """Tokens of all parts by modality as sent, in the order of `Modality`; what does not occur is left out."""
+    sums: dict[Modality, Tally] = {}
+    for part in parts:
+        for tokens in part.tokens:
+            sums[tokens.modality] = sums.get(tokens.modality, Tally()) + tokens
+    return {modality: sums[modality] for modality in Modality if modality in sums}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRange:
+    """USD for a request, before any output unless output tokens were given."""
+
+    low: Decimal
+    likely: Decimal
+    high: Decimal
+
+
+def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, output_tokens: int = 0) -> CostRange | None:
+    """What the tokens cost; `None` where no price is known."""
+    if isinstance(prices, Unpriced):
+        return None
+    bounds = [
+        prices.cost({kind: getattr(tally, bound) for kind, tally in tokens.items()}, output_tokens=output_tokens)
+        for bound in ("low", "likely", "high")
+    ]
+    low, likely, high = bounds
+    if low is None or likely is None or high is None:
+        return None
+    return CostRange(low=low, likely=likely, high=high)
+
+
+def _acceptance(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
+    if examined.mime is None or examined.modality is None or examined.modality is Modality.TEXT:
+        return ()
+    accepted = rules.accepted(controls.carrier, controls.placement)
+    if not accepted or spelling(examined.mime, accepted):
+        return ()
+    return (f"{examined.mime} is not accepted; send it as {_SEND_INSTEAD[examined.modality]}",)

@@ -1,0 +1,263 @@
+"""The receipt: what each part is and costs, what the endpoint says to it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, VideoFacts
+from weighlock.media.tokens import Confidence
+from weighlock.planning.admit import Decision, LimitCheck, Verdict
+from weighlock.planning.knobs import Advice
+from weighlock.planning.weigh import CostRange, Tally, Weighed
+from weighlock.request import Backend, Modality
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What a request was weighed on: model, backend and the age of what is known about them."""
+
+    model: str
+    """As asked for."""
+    resolved_model: str
+    """The rules' own name for it."""
+    known_model: bool
+    backend: Backend
+    endpoint: str
+    owner: str | None
+    rule_date: date
+    price_source: str | None
+    """Where the price comes from and its date; `None` when there is none."""
+    price_notes: tuple[str, ...] = ()
+    unpriced_reason: str | None = None
+    price_change: str | None = None
+    """A dated change within 60 days, in words."""
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One request as it would be sent. `refusal` is set exactly when the verdict is `reject`."""
+
+    scale: Scale
+    parts: tuple[Weighed, ...]
+    costs: tuple[CostRange | None, ...]
+    """One a part, input only."""
+    tokens: Mapping[Modality, Tally]
+    cost: CostRange | None
+    verdict: Verdict
+    advice: Advice | None = None
+
+    @property
+    def total(self) -> Tally:
+        return Tally.of(self.tokens.values())
+
+    @property
+    def refusal(self) -> str | None:
+        return refusal(self) if self.verdict.decision is Decision.REJECT else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON values, `schema` 1. USD are strings of decimals, so that nothing is rounded on the way."""
+        return {
+            "schema": SCHEMA,
+            **scale_dict(self.scale),
+            "parts": [part_dict(part, cost) for part, cost in zip(self.parts, self.costs, strict=True)],
+            **self.sums_dict(),
+        }
+
+    def sums_dict(self) -> dict[str, Any]:
+        """The part of `as_dict` that speaks of the request as a whole."""
+        return {
+            "tokens": {modality.value: asdict(tally) for modality, tally in self.tokens.items()},
+            "cost_usd": _cost(self.cost),
+            "verdict": self.verdict.decision.value,
+            "limits": [_limit_dict(check) for check in self.verdict.limits],
+            "refusal": self.refusal,
+        }
+
+
+def scale_dict(scale: Scale) -> dict[str, Any]:
+    return {
+        "model": scale.model,
+        "resolved_model": scale.resolved_model,
+        "known_model": scale.known_model,
+        "backend": scale.backend.value,
+        "endpoint": scale.endpoint,
+        "rule_date": scale.rule_date.isoformat(),
+        "price_source": scale.price_source,
+        "price_notes": list(scale.price_notes),
+        "unpriced_reason": scale.unpriced_reason,
+        "price_change": scale.price_change,
+        "output_tokens": scale.output_tokens,
+    }
+
+
+def part_dict(part: Weighed, cost: CostRange | None) -> dict[str, Any]:
+    examined, total = part.examined, part.total
+    return {
+        "source": examined.label,
+        "size_bytes": examined.size_bytes,
+        "declared_mime": examined.declared_mime,
+        "mime": examined.mime,
+        "mislabelled": examined.mislabelled,
+        "modality": examined.modality.value if examined.modality else None,
+        "facts": _facts(part),
+        "tokens": _tokens(part, total) if part.tokens else None,
+        "rule_id": " + ".join(tokens.rule_id for tokens in part.tokens) or None,
+        "confidence": _weakest(part),
+        "cost_usd": _cost(cost),
+        "anomalies": [asdict(anomaly) for anomaly in examined.anomalies],
+        "notes": list(part.notes),
+        "error": {"code": part.error.code, "message": part.error.message} if part.error else None,
+    }
+
+
+def _facts(part: Weighed) -> dict[str, Any] | None:
+    return asdict(part.examined.facts) if part.examined.facts is not None else None
+
+
+def _tokens(part: Weighed, total: Tally) -> dict[str, Any]:
+    billed: dict[str, int] = {}
+    for tokens in part.tokens:
+        billed[tokens.billed_as.value] = billed.get(tokens.billed_as.value, 0) + tokens.likely
+    return {
+        **asdict(total),
+        "billed_as": billed,
+        "by_modality": {
+            tokens.modality.value: {"low": tokens.low, "likely": tokens.likely, "high": tokens.high}
+            for tokens in part.tokens
+        },
+    }
+
+
+def _weakest(part: Weighed) -> str | None:
+    found = {tokens.confidence for tokens in part.tokens}
+    return next((level.value for level in reversed(Confidence) if level in found), None)
+
+
+def _cost(cost: CostRange | None) -> dict[str, str] | None:
+    return {bound: f"{getattr(cost, bound):f}" for bound in ("low", "likely", "high")} if cost else None
+
+
+def _limit_dict(check: LimitCheck) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        **{field: _plain(getattr(check, field)) for field in ("limit", "low", "likely", "high")},
+        "over": check.over,
+        "a_count_would_settle": check.a_count_would_settle,
+    }
+
+
+def _plain(value: int | Decimal) -> int | str:
+    return value if isinstance(value, int) else f"{value:f}"
+
+
+# ---- the sentence of a refusal
+
+
+def refusal(report: Report) -> str:
+    """Why the endpoint refuses, what costs what, and the knob that would fit. One paragraph for a person."""
+    scale, verdict = report.scale, report.verdict
+    over = [_over(check, report) for check in verdict.over]
+    sentences = [f"{scale.endpoint} refuses: {'; '.join([*over, *verdict.reasons])}."]
+    if verdict.over:
+        sentences.append(_heaviest(verdict.over[0], report))
+        sentences.append(_way_out(report))
+    if scale.owner:
+        sentences.append(f"Owner: {scale.owner}.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _over(check: LimitCheck, report: Report) -> str:
+    match check.name:
+        case "cost_usd":
+            return f"${check.high:.4f} a request, limit ${check.limit:f}"
+        case "media_parts":
+            return f"{check.high} media parts, limit {check.limit}"
+        case "bytes":
+            return f"{check.high:,} bytes of media, limit {check.limit:,}"
+    what = check.modality.lower() if check.modality else "prompt"
+    bound = "up to " if check.likely <= check.limit else ""
+    rule = f" (rule {_rule_ids(check, report)}, {report.scale.rule_date})" if check.modality else ""
+    need = check.high if bound else check.likely
+    return f"{what} {bound}{need:,} tokens, limit {check.limit:,}{rule}"
+
+
+def _rule_ids(check: LimitCheck, report: Report) -> str:
+    found = {tokens.rule_id for part in report.parts for tokens in part.tokens if tokens.modality is check.modality}
+    return ", ".join(sorted(found)) or "-"
+
+
+def _heaviest(check: LimitCheck, report: Report) -> str:
+    if check.name in ("media_parts", "bytes") or not report.parts:
+        return ""
+    part = max(report.parts, key=lambda part: (part.of(check.modality) if check.modality else part.total).high)
+    tokens = part.of(check.modality) if check.modality else part.total
+    return f"{part.examined.label}: {facts_in_words(part)} = {tokens.likely:,}."
+
+
+def _way_out(report: Report) -> str:
+    first = report.verdict.over[0]
+    knob = f"limits.{first.name} of {report.scale.endpoint}"
+    advice = report.advice
+    if advice is None or not advice.settings:
+        return f"No setting of the media lowers it; raise {knob}, or send fewer."
+    changed = [advice.parts[index] for index in advice.settings]
+    settings = "; ".join(
+        setting.words if len(report.parts) == 1 else f"{report.parts[index].examined.label} {setting.words}"
+        for index, setting in list(advice.settings.items())[:3]
+    )
+    if len(advice.settings) > 3:
+        settings += f"; and {len(advice.settings) - 3} more"
+    reached = ", ".join(_in_words(modality, tally) for modality, tally in _sums(changed).items())
+    if advice.fits:
+        return f"Fits with {settings} → {reached}."
+    return f"The lowest any setting reaches is {settings} → {reached}; raise {knob}, or send less."
+
+
+def _sums(parts: list[Weighed]) -> dict[Modality, Tally]:
+    return {m: Tally.of(p.of(m) for p in parts) for m in Modality if any(p.of(m).high for p in parts)}
+
+
+def _in_words(modality: Modality, tally: Tally) -> str:
+    return f"{modality.lower()} {tally.likely:,}"
+
+
+def facts_in_words(part: Weighed) -> str:
+    """The facts the tokens rest on, short enough for a table cell: `240 s · 1280×720 · sound`."""
+    match part.examined.facts:
+        case ImageFacts(width_px=width, height_px=height, frames=frames):
+            return f"{width}×{height}" + (f" · {frames} frames" if frames and frames > 1 else "")
+        case VideoFacts() as video:
+            sound = " · sound" if video.audio_tracks else " · silent"
+            return f"{_seconds(video.duration_s)} · {video.width_px}×{video.height_px}{sound}"
+        case AudioFacts(duration_s=duration_s):
+            return _seconds(duration_s)
+        case DocumentFacts(pages=pages, runs=runs):
+            size = _page_size(runs[0]) if len(runs) == 1 else "mixed sizes"
+            return f"{pages:,} page{'s' if pages != 1 else ''} · {size}"
+        case TextFacts(chars=chars):
+            return f"{chars:,} characters"
+        case _:
+            return ""
+
+
+def _seconds(duration_s: float) -> str:
+    return f"{duration_s:,.0f} s" if duration_s >= 100 else f"{duration_s:.3g} s"
+
+
+_PAPER = {(595, 842): "A4", (612, 792): "US Letter", (842, 1191): "A3", (420, 595): "A5", (612, 1008): "US Legal"}
+
+
+def _page_size(run: PageRun) -> str:
+    width, height = round(run.width_pt), round(run.height_pt)
+    if (width, height) in _PAPER:
+        return _PAPER[width, height]
+    if (height, width) in _PAPER:
+        return f"{_PAPER[height, width]} landscape"
+    return f"{width}×{height} pt"
