@@ -125,6 +125,6 @@ def json_schema() -> dict[str, Any]:
 
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "weighlock settings",
         **SettingsFile.model_json_schema(),
+        "title": "weighlock settings",
     }
