@@ -1,0 +1,122 @@
+"""One job, from start to answer, inside a process that exists for nothing else."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from weighlock.codecs import confine, wire
+from weighlock.errors import InputError, MalformedMedia
+from weighlock.media.facts import Probed
+from weighlock.request import Modality
+
+_DOORS = {
+    Modality.IMAGE: "weighlock.codecs.pillow",
+    Modality.AUDIO: "weighlock.codecs.pyav",
+    Modality.VIDEO: "weighlock.codecs.pyav",
+    Modality.DOCUMENT: "weighlock.codecs.pdf",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a door checks before it opens or decodes anything."""
+
+    max_pixels: int
+    max_duration_s: float
+    max_pages: int
+    max_frames: int
+    scan_cpu_s: float
+    """CPU seconds after which a packet scan gives up by itself, with a better word than being killed."""
+
+
+def prepare(job: wire.Job, ready: set[str]) -> None:
+    """Import what `job` needs while that is still possible, and note it in `ready`.
+
+    Collected and frozen after each new import, so that children share the pages instead of copying them.
+    """
+    wanted = {"probe": {_DOORS[job.modality]}, "versions": set(_DOORS.values())}.get(job.task, set()) - ready
+    for path in sorted(wanted):
+        import_module(path).warm_up()
+        ready.add(path)
+    if wanted:
+        gc.collect()
+        gc.freeze()
+
+
+def run(job: wire.Job, medium: int | None, answer: int, *, parent: int | None) -> None:
+    """Confine this process, do the job, write the answer to the descriptor `answer`.
+
+    `parent` is whom to die with; `None` leaves that and the system call filter out, for systems that have neither.
+    """
+    gc.disable()
+    if parent is not None:
+        confine.die_with_parent(parent)
+    view = mmap.mmap(medium, 0, access=mmap.ACCESS_READ) if medium is not None and os.fstat(medium).st_size else None
+    confine.close_all_but(answer)
+    held = confine.limit_resources(memory_bytes=job.memory_bytes, cpu_s=job.cpu_s)
+    if parent is not None and confine.seal():
+        held.append("system calls")
+    _write(answer, _answer(job, view, held))
+
+
+def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:
+    """Facts about the mapped medium.
+
+    Raises:
+        InputError: what is wrong with it.
+    """
+    if view is None:
+        raise MalformedMedia("the file is empty", size_bytes=0)
+    if len(view) != job.size_bytes:
+        raise MalformedMedia(
+            f"the file changed while it was read: {job.size_bytes:,} bytes, now {len(view):,}", size_bytes=job.size_bytes
+        )
+    bounds = Bounds(
+        max_pixels=job.max_pixels, max_duration_s=job.max_duration_s, max_pages=job.max_pages, max_frames=job.max_frames,
+        scan_cpu_s=job.cpu_s * 0.8,
+    )  # fmt: skip
+    probed: Probed = import_module(_DOORS[job.modality]).probe(view, mime=job.mime, modality=job.modality, bounds=bounds)
+    return probed
+
+
+def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str]) -> bytes:
+    tasks: dict[str, Callable[[], bytes]] = {
+        "probe": lambda: wire.dump_probed(probe(job, view)),
+        "limits": lambda: wire.dump_values([name for name in confine.try_limits(job.memory_bytes) if name in held]),
+        "sleep": lambda: _sleep(60),
+        "versions": lambda: wire.dump_values(_versions()),
+    }
+    try:
+        return tasks[job.task]()
+    except InputError as error:
+        return wire.dump_failure(error)
+    except MemoryError:
+        return wire.dump_failure(
+            MalformedMedia(
+                f"probing it takes more than {job.memory_bytes // 2**20} MiB of memory (safety limit of the worker)",
+                limit="memory", memory_bytes=job.memory_bytes,
+            )  # fmt: skip
+        )
+    except Exception as error:  # noqa: BLE001 - whatever a codec throws at hostile bytes is a verdict on the bytes
+        return wire.dump_failure(MalformedMedia(f"the prober failed on it: {type(error).__name__}", cause=type(error).__name__))
+
+
+def _versions() -> dict[str, str]:
+    return {k: v for path in dict.fromkeys(_DOORS.values()) for k, v in import_module(path).versions().items()}
+
+
+def _sleep(seconds: float) -> bytes:
+    time.sleep(seconds)
+    return wire.dump_values([])
+
+
+def _write(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

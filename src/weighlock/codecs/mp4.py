@@ -1,0 +1,341 @@
+"""A bounded reader of ISO base media (MP4, MOV, 3GP) headers: the truth about time, and what would blow up a demuxer.
+
+It reads boxes, never samples. Every count is checked against the bytes that would have to hold it, so that its work is bounded by the size of
+the headers, and FFmpeg is not handed tables that promise more than the file can contain.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import mul
+
+from weighlock.errors import MalformedMedia, UnsupportedMedia
+
+_CONTAINERS = {b"trak", b"mdia", b"minf", b"stbl", b"edts", b"mvex", b"traf"}
+_MAX_BOXES = 200_000
+_MAX_DEPTH = 8
+_MAX_EDITS = 10_000
+_FREE_SAMPLES = 1_000_000
+"""Samples of constant size that are let through without proof: a truncated file promises more than it holds."""
+_ROTATIONS = {(0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
+
+_U32 = struct.Struct(">I")
+_I32 = struct.Struct(">i")
+_U64 = struct.Struct(">Q")
+
+
+@dataclass(slots=True, kw_only=True)
+class Track:
+    """Times are in ticks of `timescale` unless the name says seconds."""
+
+    track_id: int = 0
+    kind: bytes = b""
+    """Handler: `vide`, `soun`, or another."""
+    codec: bytes = b""
+    timescale: int = 0
+    header_ticks: int = 0
+    """`mdhd`: what the track says of itself."""
+    samples: int = 0
+    sample_bytes: int = 0
+    sized_samples: int = 0
+    """`stsz`: should equal `samples`, which comes from `stts`."""
+    table_ticks: int = 0
+    """Sum of `stts`, or of the fragments' runs."""
+    deltas: dict[int, int] = field(default_factory=dict)
+    """How many samples last how many ticks."""
+    edits: list[tuple[int, int]] = field(default_factory=list)
+    """(duration in movie ticks, media time in track ticks or -1)."""
+    rotation_deg: int = 0
+    defaults: tuple[int, int] = (0, 0)
+    """`trex`: sample duration and size in fragments that do not say."""
+
+    @property
+    def media_s(self) -> float:
+        """Everything the track holds, edited out or not."""
+        return self.table_ticks / self.timescale if self.timescale else 0.0
+
+    @property
+    def header_s(self) -> float:
+        unknown = self.header_ticks in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+        return self.header_ticks / self.timescale if self.timescale and not unknown else 0.0
+
+    def presented_s(self, movie_timescale: int) -> tuple[float, float]:
+        """(start, end) of what a player shows of this track, after its edit list, which is what drops AAC priming."""
+        start = shown = 0.0
+        for duration, media_time in self.edits:
+            length = duration / movie_timescale if movie_timescale else 0.0
+            if media_time < 0:
+                start += length if shown == 0 else 0.0
+                shown += length if shown else 0.0
+                continue
+            left = self.media_s - media_time / self.timescale if self.timescale else 0.0
+            shown += max(0.0, min(length, left) if duration else left)
+        return (start, start + shown) if shown else (start, start + self.media_s)
+
+
+@dataclass(slots=True, kw_only=True)
+class Movie:
+    timescale: int = 0
+    header_ticks: int = 0
+    fragmented: bool = False
+    tracks: list[Track] = field(default_factory=list)
+    complete: bool = True
+    """False where a box ends after the file does."""
+
+    @property
+    def header_s(self) -> float:
+        unknown = self.header_ticks in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+        return self.header_ticks / self.timescale if self.timescale and not unknown else 0.0
+
+    @property
+    def samples_bytes(self) -> int:
+        """What all samples take together; never more than the file, unless it was cut off."""
+        return sum(track.sample_bytes for track in self.tracks)
+
+    def track(self, track_id: int) -> Track | None:
+        return next((track for track in self.tracks if track.track_id == track_id), None)
+
+
+class _Reader:
+    def __init__(self, view: mmap.mmap) -> None:
+        self.view = view
+        self.size = len(view)
+        self.boxes = 0
+        self.movie = Movie()
+        self.seen_moov = False
+
+    def children(self, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+        """(type, start of the content, end) of each box between two offsets."""
+        at = start
+        while at + 8 <= end:
+            self.boxes += 1
+            if self.boxes > _MAX_BOXES:
+                raise MalformedMedia(f"more than {_MAX_BOXES:,} boxes", boxes=self.boxes)
+            length, kind = _U32.unpack_from(self.view, at)[0], self.view[at + 4 : at + 8]
+            body = at + 8
+            if length == 1 and at + 16 <= end:
+                length, body = _U64.unpack_from(self.view, at + 8)[0], at + 16
+            elif length == 0:
+                length = end - at
+            if length < body - at:
+                return
+            stop = at + length
+            if stop > end:
+                self.movie.complete = False
+            yield kind, body, min(stop, end)
+            at = stop
+
+    def u32(self, at: int, end: int) -> int:
+        if at + 4 > end:
+            raise MalformedMedia("a box is too short for its own fields")
+        return int(_U32.unpack_from(self.view, at)[0])
+
+    def words(self, at: int, end: int, count: int) -> array[int]:
+        """`count` big-endian 32-bit words, or as many as the box really holds."""
+        count = max(0, min(count, (end - at) // 4))
+        values = array("I", self.view[at : at + 4 * count])
+        values.byteswap()
+        return values
+
+
+def read_movie(view: mmap.mmap) -> Movie:
+    """Tracks and times of a movie, fragmented or not.
+
+    Raises:
+        MalformedMedia: no movie header (as when an upload was cut off), or tables that promise more than the file holds.
+        UnsupportedMedia: a compressed movie header, which nothing current writes and which can unpack to any size.
+    """
+    reader = _Reader(view)
+    for kind, start, end in reader.children(0, reader.size):
+        if kind == b"moov" and not reader.seen_moov:
+            reader.seen_moov = True
+            _read_moov(reader, start, end)
+        elif kind == b"moof":
+            reader.movie.fragmented = True
+            _read_moof(reader, start, end)
+    if not reader.seen_moov and not reader.movie.fragmented:
+        raise MalformedMedia(
+            "truncated: the movie header (moov) is missing, so the upload or recording was probably cut off", reason="truncated"
+        )
+    return reader.movie
+
+
+def _read_moov(reader: _Reader, start: int, end: int) -> None:
+    movie = reader.movie
+    for kind, at, stop in reader.children(start, end):
+        if kind == b"cmov":
+            raise UnsupportedMedia("its movie header is compressed (cmov); save it again with a current program")
+        if kind == b"mvhd":
+            movie.timescale, movie.header_ticks = _clock(reader, at, stop, skip=0)
+        elif kind == b"trak":
+            track = Track()
+            _read_track(reader, track, at, stop, 0)
+            movie.tracks.append(track)
+        elif kind == b"mvex":
+            for inner, a, b in reader.children(at, stop):
+                if inner == b"trex" and a + 24 <= b:
+                    _trex(reader, a)
+
+
+def _trex(reader: _Reader, at: int) -> None:
+    track_id, _, duration, size = struct.unpack_from(">IIII", reader.view, at + 4)
+    for track in reader.movie.tracks:
+        if track.track_id == track_id:
+            track.defaults = (duration, size)
+
+
+def _clock(reader: _Reader, at: int, end: int, *, skip: int) -> tuple[int, int]:
+    """(timescale, duration) of `mvhd` or `mdhd`."""
+    long = reader.view[at] == 1 if at < end else False
+    at += 4 + (16 if long else 8) + skip
+    scale = reader.u32(at, end)
+    if long and at + 12 <= end:
+        return scale, int(_U64.unpack_from(reader.view, at + 4)[0])
+    return scale, reader.u32(at + 4, end)
+
+
+def _read_track(reader: _Reader, track: Track, start: int, end: int, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        return
+    for kind, at, stop in reader.children(start, end):
+        if kind in _CONTAINERS:
+            _read_track(reader, track, at, stop, depth + 1)
+        elif kind == b"tkhd":
+            _tkhd(reader, track, at, stop)
+        elif kind == b"mdhd":
+            track.timescale, track.header_ticks = _clock(reader, at, stop, skip=0)
+        elif kind == b"hdlr" and not track.kind:
+            track.kind = reader.view[at + 8 : at + 12]
+        elif kind == b"stsd":
+            track.codec = reader.view[at + 12 : at + 16]
+        elif kind == b"elst":
+            _elst(reader, track, at, stop)
+        elif kind == b"stts":
+            _stts(reader, track, at, stop)
+        elif kind in (b"stsz", b"stz2"):
+            _stsz(reader, track, at, stop, packed=kind == b"stz2")
+
+
+def _tkhd(reader: _Reader, track: Track, at: int, end: int) -> None:
+    ids = at + (20 if at < end and reader.view[at] == 1 else 12)
+    track.track_id = reader.u32(ids, end)
+    matrix = ids + (36 if reader.view[at] == 1 else 32) - (4 if reader.view[at] == 1 else 4)
+    if matrix + 20 <= end:
+        a, b, _, c, d = (_I32.unpack_from(reader.view, matrix + 4 * i)[0] for i in range(5))
+        track.rotation_deg = _ROTATIONS.get(tuple((v > 0) - (v < 0) for v in (a, b, c, d)), 0)  # type: ignore[arg-type]
+
+
+def _elst(reader: _Reader, track: Track, at: int, end: int) -> None:
+    long = reader.view[at] == 1
+    count = reader.u32(at + 4, end)
+    layout = struct.Struct(">QqI" if long else ">IiI")
+    if count > _MAX_EDITS:
+        raise MalformedMedia(f"an edit list of {count:,} entries", entries=count)
+    for i in range(min(count, (end - at - 8) // layout.size)):
+        duration, media_time, _ = layout.unpack_from(reader.view, at + 8 + i * layout.size)
+        track.edits.append((duration, media_time))
+
+
+def _stts(reader: _Reader, track: Track, at: int, end: int) -> None:
+    entries = reader.u32(at + 4, end)
+    words = reader.words(at + 8, end, 2 * entries)
+    counts, deltas = words[0 : len(words) // 2 * 2 : 2], words[1::2]
+    # A delta above 2^31 is a negative number to other readers; they clamp it to nothing or one tick.
+    if any(delta >= 1 << 31 for delta in deltas):
+        deltas = array("I", (0 if delta >= 1 << 31 else delta for delta in deltas))
+    track.samples += sum(counts)
+    track.table_ticks += sum(map(mul, counts, deltas))
+    for count, delta in zip(counts, deltas, strict=True):
+        track.deltas[delta] = track.deltas.get(delta, 0) + count
+
+
+def _stsz(reader: _Reader, track: Track, at: int, end: int, *, packed: bool) -> None:
+    constant, count = (0 if packed else reader.u32(at + 4, end)), reader.u32(at + 8, end)
+    if constant:
+        if constant * count > reader.size and count > _FREE_SAMPLES:
+            raise MalformedMedia(
+                f"its sample table promises {count:,} samples of {constant:,} bytes, the file has {reader.size:,} bytes",
+                samples=count, size_bytes=reader.size,
+            )  # fmt: skip
+        track.sized_samples, track.sample_bytes = count, constant * count
+        return
+    bits = reader.view[at + 7] if packed else 32
+    held = (end - at - 12) * 8 // max(bits, 4)
+    if count > held:
+        if reader.movie.complete:
+            raise MalformedMedia(f"its sample table promises {count:,} samples and lists {held:,}", samples=count)
+        count = held
+    track.sized_samples = count
+    if not packed:
+        track.sample_bytes = sum(reader.words(at + 12, end, count))
+
+
+def _read_moof(reader: _Reader, start: int, end: int) -> None:
+    for kind, at, stop in reader.children(start, end):
+        if kind == b"traf":
+            _read_traf(reader, at, stop)
+
+
+def _read_traf(reader: _Reader, start: int, end: int) -> None:
+    track: Track | None = None
+    duration = size = 0
+    for kind, at, stop in reader.children(start, end):
+        if kind == b"tfhd":
+            flags = reader.u32(at, stop) & 0xFFFFFF
+            track_id = reader.u32(at + 4, stop)
+            track = next((t for t in reader.movie.tracks if t.track_id == track_id), None)
+            duration, size = track.defaults if track else (0, 0)
+            at += 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
+            if flags & 8:
+                duration, at = reader.u32(at, stop), at + 4
+            if flags & 16:
+                size = reader.u32(at, stop)
+        elif kind == b"trun" and track is not None:
+            _trun(reader, track, at, stop, duration, size)
+
+
+def _trun(reader: _Reader, track: Track, at: int, end: int, duration: int, size: int) -> None:
+    flags, count = reader.u32(at, end) & 0xFFFFFF, reader.u32(at + 4, end)
+    at += 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
+    columns = [flag for flag in (0x100, 0x200, 0x400, 0x800) if flags & flag]
+    if columns and count > (end - at) // (4 * len(columns)):
+        raise MalformedMedia(f"a fragment promises {count:,} samples and lists {(end - at) // (4 * len(columns)):,}", samples=count)
+    if not flags & 0x200 and size * count > reader.size and count > _FREE_SAMPLES // 10:
+        raise MalformedMedia(f"a fragment promises {count:,} samples of {size:,} bytes", samples=count)
+    if not columns and size == 0 and count > _FREE_SAMPLES // 10:
+        raise MalformedMedia(f"a fragment promises {count:,} empty samples", samples=count)
+    words = reader.words(at, end, count * len(columns))
+    if flags & 0x100:
+        durations = words[0 :: len(columns)]
+        track.table_ticks += sum(durations)
+        for delta in durations:
+            track.deltas[delta] = track.deltas.get(delta, 0) + 1
+    else:
+        track.table_ticks += count * duration
+        track.deltas[duration] = track.deltas.get(duration, 0) + count
+    if flags & 0x200:
+        track.sample_bytes += sum(words[columns.index(0x200) :: len(columns)])
+    else:
+        track.sample_bytes += size * count
+    track.samples += count
+    track.sized_samples += count
+
+
+def steady(deltas: dict[int, int]) -> bool | None:
+    """Whether frames come at one pace: 95 % of them within a tenth (or one tick) of the median. `None` for fewer than three."""
+    total = sum(deltas.values())
+    if total < 3:
+        return None
+    seen, median = 0, 0
+    for delta in sorted(deltas):
+        seen += deltas[delta]
+        median = delta
+        if seen * 2 >= total:
+            break
+    slack = max(1, math.ceil(median * 0.1))
+    return sum(n for delta, n in deltas.items() if abs(delta - median) <= slack) >= 0.95 * total

@@ -1,0 +1,242 @@
+"""The face of this room: bytes behind a descriptor in, facts out, whatever the bytes do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from weighlock.codecs import wire
+from weighlock.codecs.limits import Confinement, ProbeLimits
+from weighlock.codecs.program import Program, ProgramEnded, ask_once, fork_available
+from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
+from weighlock.media.facts import Probed
+from weighlock.request import Modality
+
+_EVERY_LIMIT = ("memory", "cpu", "wall", "file size", "open files", "core dumps", "system calls")
+_TRIAL_WALL_S = 0.05
+
+
+class Prober:
+    """Probes media in confined children of a worker program.
+
+    The program starts with the first probe, is restarted when it dies, and ends with `close` or with the host. One `Prober` serves many
+    threads; a process forked from the host gets a program of its own. `supervised` forces the mechanism of systems that cannot fork
+    safely: one process per file.
+    """
+
+    def __init__(self, limits: ProbeLimits | None = None, *, supervised: bool = not fork_available()) -> None:
+        self.limits = limits or ProbeLimits()
+        self._supervised = supervised
+        self._confinement: Confinement | None = None
+        self._reset()
+        _alive.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker program. A later probe starts it anew."""
+        with self._lock:
+            program, self._program = self._program, None
+        if program is not None:
+            program.close()
+
+    def probe(self, fd: int, *, size_bytes: int, mime: str, modality: Modality) -> Probed:
+        """Facts about the regular file (or memfd) behind `fd`, which stays open and is not moved.
+
+        Raises:
+            MalformedMedia: broken, or it broke the child; `figures["limit"]` names the limit it ran into, if any.
+            UnsupportedMedia: sound, but not something we or the service can take.
+            MediaTooLarge: past a bound of `limits`.
+            ProberUnavailable: the queue is full or the worker cannot run.
+            ConfinementUnavailable: `limits.required`, and a limit is not in force here.
+        """
+        if self.limits.required:
+            self._require_confinement()
+        if modality is Modality.TEXT:
+            raise ValueError("text is counted by text_facts, not probed")
+        job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality)
+        with self._turn():
+            outcome = self._ask(job, fd)
+        return _verdict(outcome, self.limits)
+
+    def confinement(self) -> Confinement:
+        """Which limits hold here, found by trying to break each of them in a child. Tried once, then remembered."""
+        with self._turn():
+            if self._confinement is None:
+                self._confinement = self._try_confinement()
+            return self._confinement
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the codec libraries, by name, as the worker loaded them."""
+        with self._turn():
+            outcome = self._ask(self._job("versions"), None)
+        values = _values(outcome)
+        return values if isinstance(values, dict) else {}
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(self.limits.workers + self.limits.queue)
+        self._workers = threading.BoundedSemaphore(self.limits.workers)
+        self._program: Program | None = None
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A place in the queue, then one of the workers."""
+        if not self._places.acquire(blocking=False):
+            raise ProberUnavailable(
+                f"{self.limits.workers} probes are running and {self.limits.queue} are waiting; raise safety.workers or try later",
+                workers=self.limits.workers, queue=self.limits.queue,
+            )  # fmt: skip
+        try:
+            with self._workers:
+                yield
+        finally:
+            self._places.release()
+
+    def _job(
+        self, task: str, *, size_bytes: int = 0, mime: str = "", modality: Modality = Modality.IMAGE, wall_s: float | None = None
+    ) -> wire.Job:
+        limits = self.limits
+        return wire.Job(
+            task=task,  # type: ignore[arg-type]  # one of four words, all written in this module
+            size_bytes=size_bytes, mime=mime, modality=modality,
+            memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, wall_s=limits.wall_s if wall_s is None else wall_s,
+            max_pixels=limits.max_pixels, max_duration_s=limits.max_duration_s, max_pages=limits.max_pages,
+            max_frames=limits.max_frames,
+        )  # fmt: skip
+
+    def _ask(self, job: wire.Job, medium: int | None) -> wire.Outcome:
+        """Run one job, starting the program if need be and once more if it died under it."""
+        if self._supervised:
+            return ask_once(job, medium)
+        for _ in range(2):
+            program = self._running()
+            try:
+                outcome = program.ask(job, medium)
+            except ProgramEnded:
+                self._discard(program)
+                continue
+            if outcome.trouble:
+                raise ProberUnavailable(f"the probing worker cannot run this job: {outcome.trouble}")
+            return outcome
+        raise ProberUnavailable("the probing worker died twice under the same job")
+
+    def _running(self) -> Program:
+        with self._lock:
+            if self._program is None:
+                self._program = Program()
+            return self._program
+
+    def _discard(self, program: Program) -> None:
+        with self._lock:
+            if self._program is program:
+                self._program = None
+        program.close()
+
+    def _require_confinement(self) -> None:
+        found = self.confinement()
+        if not found.complete:
+            raise ConfinementUnavailable(
+                f"safety.confinement is required, but not in force here: {', '.join(found.missing)} ({found.mechanism})",
+                missing=list(found.missing), mechanism=found.mechanism,
+            )  # fmt: skip
+
+    def _try_confinement(self) -> Confinement:
+        held = set(_values(self._ask(self._job("limits"), None)))
+        if self._ask(self._job("sleep", wall_s=_TRIAL_WALL_S), None).timed_out:
+            held.add("wall")
+        limits = self.limits
+        fork = "fork+seccomp" if "system calls" in held else "fork"
+        return Confinement(
+            mechanism="supervised process" if self._supervised else fork,
+            held=tuple(name for name in _EVERY_LIMIT if name in held),
+            missing=tuple(name for name in _EVERY_LIMIT if name not in held),
+            memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, wall_s=limits.wall_s, workers=limits.workers,
+        )  # fmt: skip
+
+
+def _verdict(outcome: wire.Outcome, limits: ProbeLimits) -> Probed:
+    """The facts, if the child lived to tell them and they make sense."""
+    if outcome.timed_out:
+        raise _broke("wall", f"it was not probed within {limits.wall_s:g} s")
+    if outcome.signal == getattr(signal, "SIGXCPU", 24) or (outcome.signal and outcome.cpu_s >= limits.cpu_s):
+        raise _broke("cpu", f"probing it takes more than {limits.cpu_s} s of CPU time")
+    if outcome.too_much:
+        raise _broke("answer", f"the prober said more than {wire.MAX_ANSWER_BYTES // 1024} KiB about it")
+    if outcome.signal or outcome.exit_code:
+        how = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+        raise MalformedMedia(
+            f"it killed the prober ({how}; memory limit {limits.memory_bytes // 2**20} MiB)",
+            signal=outcome.signal, exit_code=outcome.exit_code, memory_bytes=limits.memory_bytes,
+        )  # fmt: skip
+    try:
+        return wire.load_probed(outcome.payload)
+    except wire.InconsistentAnswer as error:
+        raise MalformedMedia(f"the prober's answer about it makes no sense: {error}", limit="answer") from error
+
+
+def _broke(limit: str, what: str) -> MalformedMedia:
+    return MalformedMedia(f"{what} (safety limit of the worker)", limit=limit)
+
+
+def _values(outcome: wire.Outcome) -> dict[str, str] | list[str]:
+    try:
+        return wire.load_values(outcome.payload)
+    except wire.InconsistentAnswer as error:
+        raise ProberUnavailable(f"the probing worker failed its own test: {error}") from error
+
+
+def versions() -> dict[str, str]:
+    """Versions of the codec libraries, by name, asked of a worker: this process loads none of them."""
+    with Prober() as prober:
+        return prober.versions()
+
+
+@contextmanager
+def descriptor_of(data: bytes | bytearray | memoryview) -> Iterator[int]:
+    """A descriptor of a nameless file that holds `data`: in memory where the system can, else an unlinked temporary file."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("medium", os.MFD_CLOEXEC)
+        with open(fd, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
+            yield fd
+    else:
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.flush()
+            yield file.fileno()
+
+
+def probe_bytes(prober: Prober, data: bytes | bytearray | memoryview, *, mime: str, modality: Modality) -> Probed:
+    """`Prober.probe` of bytes held in memory."""
+    with descriptor_of(data) as fd:
+        return prober.probe(fd, size_bytes=len(data), mime=mime, modality=modality)
+
+
+_alive: weakref.WeakSet[Prober] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a process forked from the host: the program and the locks belong to the parent."""
+    for prober in list(_alive):
+        program = prober._program
+        prober._reset()
+        if program is not None:
+            program.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

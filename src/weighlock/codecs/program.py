@@ -1,0 +1,166 @@
+"""The host's side of the worker program: starting it, handing it jobs, noticing its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from weighlock.codecs import wire
+from weighlock.errors import ProberUnavailable
+
+_START_S = 20.0
+_GRACE_S = 5.0
+_CHUNK = 65536
+
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
+"""Run under `-I`, which ignores the environment and the working directory; the host's own import path is handed over instead."""
+
+
+class ProgramEnded(Exception):
+    """The program went away before it told how the job ended."""
+
+
+class Program:
+    """A running worker program. `ask` may be called from several threads at once.
+
+    Raises:
+        ProberUnavailable: it could not be started.
+    """
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._closing = threading.Lock()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    _command("main", str(theirs.fileno())),
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    pass_fds=(theirs.fileno(),), env=_environment(), start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                self._control.close()
+                raise ProberUnavailable(f"the probing worker could not be started: {error}") from error
+        self._await_hello()
+
+    def _await_hello(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None  # noqa: S101 - asked for above
+        self._control.settimeout(_START_S)
+        try:
+            said = self._control.recv(64)
+        except OSError:
+            said = b""
+        self._control.settimeout(None)
+        if not said:
+            self.close()
+            last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
+            stderr.close()
+            raise ProberUnavailable(f"the probing worker did not start: {' '.join(last) or 'no answer'}"[:500])
+        # Read no further: nobody would drain it, and a library that complains at length must not block.
+        stderr.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, job: wire.Job, medium: int | None) -> wire.Outcome:
+        """Hand over one job with the descriptor of its medium and wait for how it ended.
+
+        Raises:
+            ProgramEnded: the program died, hung or was closed meanwhile.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                fds = [theirs.fileno()] if medium is None else [theirs.fileno(), medium]
+                try:
+                    socket.send_fds(self._control, [job.dump()], fds)
+                except OSError as error:
+                    raise ProgramEnded from error
+            ours.settimeout(job.wall_s + _GRACE_S + _START_S)
+            try:
+                return wire.Outcome.load(_read_all(ours))
+            except (OSError, ValueError) as error:
+                raise ProgramEnded from error
+
+    def close(self) -> None:
+        """End the program and its children, and reap it. May be called twice."""
+        with self._closing:
+            self._control.close()
+            try:
+                self._process.wait(timeout=_GRACE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of a program that belongs to the process this one was forked from."""
+        self._control.close()
+        self._process.returncode = 0  # not our child: there is nothing to wait for
+
+
+def ask_once(job: wire.Job, medium: int | None) -> wire.Outcome:
+    """The same job in a process of its own: slower, and without the system call filter. For systems that cannot do better.
+
+    Raises:
+        ProberUnavailable: the process could not be started.
+    """
+    try:
+        process = subprocess.Popen(
+            _command("main_once", job.dump().decode()),
+            stdin=subprocess.DEVNULL if medium is None else medium,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(),
+        )  # fmt: skip
+    except OSError as error:
+        raise ProberUnavailable(f"the probing process could not be started: {error}") from error
+    timed_out = False
+    with process:
+        timer = threading.Timer(job.wall_s + _START_S * (job.task == "versions"), process.kill)
+        timer.start()
+        try:
+            stdout = process.stdout
+            assert stdout is not None  # noqa: S101 - asked for above
+            payload = stdout.read(wire.MAX_ANSWER_BYTES + 1)
+            too_much = len(payload) > wire.MAX_ANSWER_BYTES
+            if too_much:
+                process.kill()
+            code = process.wait()
+            timed_out = timer.finished.is_set() and code < 0
+        finally:
+            timer.cancel()
+    return wire.Outcome(
+        payload=b"" if too_much else payload, exit_code=max(code, 0), signal=max(-code, 0), timed_out=timed_out, too_much=too_much
+    )
+
+
+def _command(entry: str, argument: str) -> list[str]:
+    if not sys.executable:
+        raise ProberUnavailable("the probing worker needs a Python executable, and sys.executable is empty")
+    path = [entry for entry in sys.path if entry and Path(entry).is_absolute()]
+    return [sys.executable, "-I", "-c", _BOOT.format(entry=entry), json.dumps(path), argument]
+
+
+def _environment() -> dict[str, str]:
+    """Nothing but what the loader needs: API keys in the host's environment are none of the worker's business."""
+    return {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT") if k in os.environ}
+
+
+def _read_all(source: socket.socket) -> bytes:
+    said = bytearray()
+    while chunk := source.recv(_CHUNK):
+        said += chunk
+        if len(said) > wire.MAX_ANSWER_BYTES + _CHUNK:
+            raise ValueError("more than an answer may hold")
+    return bytes(said)
+
+
+def fork_available() -> bool:
+    """Whether this system can run the forking program; elsewhere each file gets a process of its own."""
+    return sys.platform == "linux" and hasattr(socket, "send_fds") and hasattr(os, "fork")
+
+

@@ -1,0 +1,37 @@
+"""What each stream of a file supports, whoever read it: the movie header, our own frame walkers, or a scan of every packet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MISMATCH_RATIO = 1.05
+MISMATCH_S = 0.2
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """Times of one stream. `start_s` and `end_s` bound what a player presents; the rest are other claims about its length."""
+
+    start_s: float = 0.0
+    end_s: float = 0.0
+    claims: dict[str, float] = field(default_factory=dict)
+    """Seconds by who says so, in words for a person."""
+    packets: int | None = None
+    steady: bool | None = None
+
+    @property
+    def span_s(self) -> float:
+        return max(0.0, self.end_s - self.start_s)
+
+    @property
+    def high_s(self) -> float:
+        return max([self.span_s, *self.claims.values()])
+
+
+def mismatch(presented_s: float, claims: dict[str, float]) -> str | None:
+    """What disagrees by more than 5 % and 0.2 s, in one line; `None` when all agree. A claim of 0 is no claim."""
+    named = {"shown": presented_s, **{name: value for name, value in claims.items() if value > 0}}
+    low, high = min(named, key=named.__getitem__), max(named, key=named.__getitem__)
+    if named[high] - named[low] <= MISMATCH_S or named[high] <= named[low] * MISMATCH_RATIO:
+        return None
+    return f"{low} {named[low]:,.2f} s, {high} {named[high]:,.2f} s"

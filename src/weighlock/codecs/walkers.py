@@ -1,0 +1,350 @@
+"""Walking a file's own framing without a demuxer: cheap enough to be done always, so that no header has to be believed.
+
+Each walker returns `None` where the file is not of the plain kind it understands; a scan of the packets then decides.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections import Counter
+
+from weighlock.codecs.streams import Evidence
+
+_BITRATES = {
+    # (MPEG-1, layer): kbit/s by index 1…14
+    (True, 1): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
+    (True, 2): (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
+    (True, 3): (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (False, 1): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
+    (False, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (False, 3): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
+_ADTS_RATES = (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350)
+_MAX_RESYNCS = 10_000
+
+
+def _mpeg_headers() -> dict[int, tuple[int, int, int]]:
+    """(frame bytes, samples, rate) by the second and third byte of a frame header."""
+    table = {}
+    for second in range(0xE0, 0x100):
+        version, layer = second >> 3 & 3, 4 - (second >> 1 & 3)
+        if version == 1 or layer == 4:
+            continue
+        samples = 384 if layer == 1 else 576 if layer == 3 and version != 3 else 1152
+        for third in range(0x100):
+            index, rate_index = third >> 4, third >> 2 & 3
+            if index in (0, 15) or rate_index == 3:
+                continue
+            rate, padding = _RATES[version][rate_index], third >> 1 & 1
+            bitrate = 1000 * _BITRATES[version == 3, layer][index - 1]
+            size = (12 * bitrate // rate + padding) * 4 if layer == 1 else samples // 8 * bitrate // rate + padding
+            table[second << 8 | third] = (size, samples, rate)
+    return table
+
+
+_MPEG = _mpeg_headers()
+
+
+def mpeg_audio(view: mmap.mmap) -> Evidence | None:
+    """Every frame of an MP1/2/3 file; a Xing, Info or VBRI frame is a claim, not sound, and its LAME part tells what players trim."""
+    at, end = _after_id3(view), _before_trailing_tags(view)
+    at = _first_frame(view, at, end)
+    if at is None:
+        return None
+    evidence, trim = Evidence(packets=0), 0
+    size, samples, rate = _MPEG[view[at + 1] << 8 | view[at + 2]]
+    claimed = _vbr_header(view, at, size)
+    if claimed is not None:
+        frames, trim = claimed
+        if frames is not None:
+            evidence.claims["its VBR header"] = frames * samples / rate
+        at += size
+    headers, frames = _walk_mpeg(view, at, end)
+    seconds = sum(n * _MPEG[key][1] / _MPEG[key][2] for key, n in headers.items())
+    evidence.claims["its frames"] = seconds
+    evidence.packets = frames
+    evidence.end_s = max(0.0, seconds - trim / rate)
+    return evidence
+
+
+def _walk_mpeg(view: mmap.mmap, at: int, end: int) -> tuple[Counter[int], int]:
+    headers: dict[int, int] = {}
+    table, resyncs = _MPEG, 0
+    while at + 4 <= end:
+        key = view[at + 1] << 8 | view[at + 2] if view[at] == 0xFF else -1
+        entry = table.get(key)
+        if entry is None:
+            resyncs += 1
+            found = _first_frame(view, at + 1, end) if resyncs <= _MAX_RESYNCS else None
+            if found is None:
+                break
+            at = found
+            continue
+        headers[key] = headers.get(key, 0) + 1
+        at += entry[0]
+    return Counter(headers), sum(headers.values())
+
+
+def _first_frame(view: mmap.mmap, at: int, end: int) -> int | None:
+    """Offset of the next header that is followed by another one like it, or that ends the file."""
+    for _ in range(100_000):
+        at = view.find(b"\xff", at, end)
+        if at < 0 or at + 4 > end:
+            return None
+        entry = _MPEG.get(view[at + 1] << 8 | view[at + 2])
+        if entry is not None:
+            following = at + entry[0]
+            same_kind = following + 2 <= end and view[following] == 0xFF and view[following + 1] & 0xFE == view[at + 1] & 0xFE
+            if same_kind or following == end:
+                return at
+        at += 1
+    return None
+
+
+def _vbr_header(view: mmap.mmap, at: int, size: int) -> tuple[int | None, int] | None:
+    """(frames claimed, samples a player trims), or `None` if the frame is sound."""
+    frame = view[at : at + size]
+    for tag in (b"Xing", b"Info"):
+        where = frame.find(tag, 4, 48)
+        if where >= 0:
+            flags = int.from_bytes(frame[where + 4 : where + 8], "big")
+            frames = int.from_bytes(frame[where + 8 : where + 12], "big") if flags & 1 else None
+            lame = where + 8 + 4 * bool(flags & 1) + 4 * bool(flags & 2) + 100 * bool(flags & 4) + 4 * bool(flags & 8)
+            delays = int.from_bytes(frame[lame + 21 : lame + 24], "big") if frame[lame : lame + 4].strip(b"\0") else 0
+            return frames, (delays >> 12) + (delays & 0xFFF)
+    if frame[36:40] == b"VBRI":
+        return int.from_bytes(frame[50:54], "big"), 0
+    return None
+
+
+def adts(view: mmap.mmap) -> Evidence | None:
+    """Every frame of a raw AAC stream. The duration players show for it is a guess from the bitrate; this one is exact."""
+    at, end = _after_id3(view), _before_trailing_tags(view)
+    counts: dict[int, int] = {}
+    resyncs = 0
+    while at + 7 <= end:
+        if view[at] != 0xFF or view[at + 1] & 0xF6 != 0xF0:
+            resyncs += 1
+            at = view.find(b"\xff", at + 1, end)
+            if at < 0 or resyncs > _MAX_RESYNCS:
+                break
+            continue
+        length = (view[at + 3] & 3) << 11 | view[at + 4] << 3 | view[at + 5] >> 5
+        rate_index = view[at + 2] >> 2 & 15
+        if length < 7 or rate_index >= len(_ADTS_RATES) or at + length > end:
+            resyncs += 1
+            at += 1
+            continue
+        key = rate_index << 2 | view[at + 6] & 3
+        counts[key] = counts.get(key, 0) + 1
+        at += length
+    if not counts:
+        return None
+    seconds = sum(n * 1024 * ((key & 3) + 1) / _ADTS_RATES[key >> 2] for key, n in counts.items())
+    return Evidence(end_s=seconds, claims={"its frames": seconds}, packets=sum(counts.values()))
+
+
+def _after_id3(view: mmap.mmap) -> int:
+    at = 0
+    while view[at : at + 3] == b"ID3" and at + 10 <= len(view):
+        size = 0
+        for byte in view[at + 6 : at + 10]:
+            size = size << 7 | byte & 0x7F
+        at += 10 + size + (10 if view[at + 5] & 0x10 else 0)
+    return min(at, len(view))
+
+
+def _before_trailing_tags(view: mmap.mmap) -> int:
+    end = len(view)
+    if end >= 128 and view[end - 128 : end - 125] == b"TAG":
+        end -= 128
+    if end >= 32 and view[end - 32 : end - 24] == b"APETAGEX":
+        size = struct.unpack_from("<I", view, end - 20)[0] + (32 if view[end - 9] & 0x80 else 0)
+        end = end - size if 32 <= size <= end else end
+    return end
+
+
+_PCM = {1, 3, 6, 7, 0xFFFE}
+_UNKNOWN_LENGTHS = {0, 0xFFFFFFFF}
+
+
+def wave(view: mmap.mmap) -> Evidence | None:
+    """Samples of an uncompressed WAV or RF64 file: to the end of the file where the data chunk gives no length.
+
+    Bytes after the data that are not chunks of their own count as sound in the claims: some readers play them.
+    """
+    if view[0:4] not in (b"RIFF", b"RF64", b"BW64", b"RIFX") or view[8:12] != b"WAVE" or view[0:4] == b"RIFX":
+        return None
+    at, end, second, long_size = 12, len(view), 0, 0
+    for _ in range(10_000):
+        if at + 8 > end:
+            return None
+        kind, size = view[at : at + 4], struct.unpack_from("<I", view, at + 4)[0]
+        body = at + 8
+        if kind == b"ds64" and body + 16 <= end:
+            long_size = struct.unpack_from("<Q", view, body + 8)[0]
+        elif kind == b"fmt " and body + 16 <= end:
+            form, _, rate, _, block, bits = struct.unpack_from("<HHIIHH", view, body)
+            if form not in _PCM or (form == 0xFFFE and size >= 26 and struct.unpack_from("<H", view, body + 24)[0] not in _PCM):
+                return None
+            second = rate * block
+        elif kind == b"data":
+            if second == 0:
+                return None
+            return _wave_span(view, body, long_size if size == 0xFFFFFFFF and long_size else size, second)
+        at = body + size + (size & 1)
+    return None
+
+
+def _wave_span(view: mmap.mmap, body: int, size: int, second: int) -> Evidence:
+    held = len(view) - body
+    if size in _UNKNOWN_LENGTHS:
+        return Evidence(end_s=held / second, claims={"bytes to the end": held / second})
+    evidence = Evidence(end_s=min(size, held) / second)
+    # Writers that leave the length to a later they never reach put a huge one in; it is as good as unknown.
+    if size > held and size < 0x7FFF0000:
+        evidence.claims["its data chunk"] = size / second
+    elif size < held and not _only_chunks(view, body + size + (size & 1)):
+        evidence.claims["bytes to the end"] = held / second
+    return evidence
+
+
+def _only_chunks(view: mmap.mmap, at: int) -> bool:
+    end = len(view)
+    for _ in range(10_000):
+        if at + 8 > end:
+            return True
+        if not view[at : at + 4].isascii():
+            return False
+        size = struct.unpack_from("<I", view, at + 4)[0]
+        at += 8 + size + (size & 1)
+    return False
+
+
+_SEGMENT, _CLUSTER, _INFO = 0x18538067, 0x1F43B675, 0x1549A966
+_TOP = {_CLUSTER, _INFO, 0x114D9B74, 0x1654AE6B, 0x1C53BB6B, 0x1941A469, 0x1043A770, 0x1254C367, 0xEC, 0xBF}
+_TIMESTAMP, _SIMPLE_BLOCK, _BLOCK_GROUP, _BLOCK, _DURATION_OF_BLOCK = 0xE7, 0xA3, 0xA0, 0xA1, 0x9B
+_SCALE, _DURATION = 0x2AD7B1, 0x4489
+_MAX_CLUSTERS = 200_000
+
+
+def matroska(view: mmap.mmap) -> dict[int, Evidence] | None:
+    """Times of each track number by hopping from cluster to cluster and reading the blocks of the first and the last few.
+
+    `None` for files of unknown-size clusters (live recordings) and whatever else is not a plain chain of elements.
+    """
+    clusters, scale = _clusters(view)
+    if not clusters or scale == 0:
+        return None
+    first: dict[int, float] = {}
+    last: dict[int, float] = {}
+    for edge, chosen in ((True, clusters[:2]), (False, clusters[-3:])):
+        for start, end in chosen:
+            for track, begin, until in _blocks(view, start, end):
+                if edge:
+                    first[track] = min(first.get(track, begin), begin)
+                last[track] = max(last.get(track, 0.0), until)
+    seconds = scale / 1e9
+    return {
+        track: Evidence(start_s=first.get(track, 0.0) * seconds, end_s=last[track] * seconds) for track in last
+    }  # fmt: skip
+
+
+def _clusters(view: mmap.mmap) -> tuple[list[tuple[int, int]], int]:
+    at, end, scale, found = 0, len(view), 1_000_000, []
+    inside = False
+    while at < end:
+        element = _element(view, at, end)
+        if element is None:
+            return [], 0
+        kind, body, size = element
+        if not inside:
+            if kind == _SEGMENT:
+                inside, at = True, body
+                end = min(end, body + size) if size >= 0 else end
+            elif size < 0:
+                return [], 0
+            else:
+                at = body + size
+            continue
+        if kind not in _TOP or size < 0 or len(found) > _MAX_CLUSTERS:
+            return [], 0
+        if kind == _INFO:
+            scale = _unsigned(view, body, min(body + size, end), _SCALE) or scale
+        elif kind == _CLUSTER:
+            found.append((body, min(body + size, end)))
+        at = body + size
+    return found, scale
+
+
+def _blocks(view: mmap.mmap, at: int, end: int) -> list[tuple[int, float, float]]:
+    """(track, first tick, last tick) of each block of a cluster; the last is the first where the block states no duration."""
+    base, found = 0, []
+    while at < end:
+        element = _element(view, at, end)
+        if element is None or element[2] < 0:
+            break
+        kind, body, size = element
+        if kind == _TIMESTAMP:
+            base = int.from_bytes(view[body : body + min(size, 8)], "big")
+        elif kind == _SIMPLE_BLOCK:
+            block = _block(view, body, base)
+            found.append((block[0], block[1], block[1]))
+        elif kind == _BLOCK_GROUP:
+            inner = _child(view, body, body + size, _BLOCK)
+            if inner is not None:
+                track, begin = _block(view, inner[0], base)
+                found.append((track, begin, begin + _unsigned(view, body, body + size, _DURATION_OF_BLOCK)))
+        at = body + size
+    return found
+
+
+def _block(view: mmap.mmap, at: int, base: int) -> tuple[int, int]:
+    track = _number(view, at, len(view))
+    if track is None or track[1] + 2 > len(view):
+        return 0, base
+    return track[0], base + struct.unpack_from(">h", view, track[1])[0]
+
+
+def _child(view: mmap.mmap, at: int, end: int, wanted: int) -> tuple[int, int] | None:
+    for _ in range(1000):
+        element = _element(view, at, min(end, len(view))) if at < end else None
+        if element is None or element[2] < 0:
+            return None
+        kind, body, size = element
+        if kind == wanted:
+            return body, size
+        at = body + size
+    return None
+
+
+def _unsigned(view: mmap.mmap, at: int, end: int, wanted: int) -> int:
+    found = _child(view, at, end, wanted)
+    return int.from_bytes(view[found[0] : found[0] + min(found[1], 8)], "big") if found else 0
+
+
+def _element(view: mmap.mmap, at: int, end: int) -> tuple[int, int, int] | None:
+    """(id, start of the content, size or -1 for unknown) of the EBML element at an offset."""
+    if at >= end or view[at] == 0:
+        return None
+    width = 9 - view[at].bit_length()
+    if width > 4 or at + width >= end:
+        return None
+    kind = int.from_bytes(view[at : at + width], "big")
+    size = _number(view, at + width, end)
+    if size is None:
+        return None
+    value, body = size
+    unknown = value == (1 << 7 * (body - at - width)) - 1
+    return kind, body, -1 if unknown else value
+
+
+def _number(view: mmap.mmap, at: int, end: int) -> tuple[int, int] | None:
+    if at >= end or view[at] == 0:
+        return None
+    width = 9 - view[at].bit_length()
+    if at + width > end:
+        return None
+    return int.from_bytes(view[at : at + width], "big") & (1 << 7 * width) - 1, at + width

@@ -1,0 +1,197 @@
+"""What passes between the host and the worker: jobs one way, answers the other. Answers are checked as hostile input."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnknownMediaType, UnsupportedMedia
+from weighlock.media.facts import Anomaly, AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
+from weighlock.request import Modality
+
+MAX_ANSWER_BYTES = 256 * 1024
+_MAX_ANOMALIES = 16
+_LARGEST = 1e15
+
+_FACTS: dict[type[Facts], str] = {ImageFacts: "image", AudioFacts: "audio", VideoFacts: "video", DocumentFacts: "document"}
+_ERRORS: dict[str, type[InputError]] = {
+    e.code: e for e in (MalformedMedia, MediaTooLarge, UnknownMediaType, UnsupportedMedia)
+}
+
+
+class InconsistentAnswer(Exception):
+    """The child's answer is not one an honest prober gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One order to the worker. `task` other than `probe` are questions about the worker itself."""
+
+    task: Literal["probe", "limits", "sleep", "versions"]
+    size_bytes: int = 0
+    mime: str = ""
+    modality: Modality = Modality.IMAGE
+    memory_bytes: int
+    cpu_s: int
+    wall_s: float
+    max_pixels: int = 0
+    max_duration_s: float = 0
+    max_pages: int = 0
+    max_frames: int = 0
+
+    def dump(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def load(cls, data: bytes) -> Job:
+        raw = json.loads(data)
+        return cls(**{**raw, "modality": Modality(raw["modality"])})
+
+
+class _Failure(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    code: str = Field(max_length=64)
+    message: str = Field(max_length=1000)
+    figures: dict[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=16)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    image: ImageFacts | None = None
+    audio: AudioFacts | None = None
+    video: VideoFacts | None = None
+    document: DocumentFacts | None = None
+    anomalies: tuple[Anomaly, ...] = Field(default=(), max_length=_MAX_ANOMALIES)
+    failure: _Failure | None = None
+    values: dict[str, str] | list[str] | None = None
+
+
+def dump_probed(probed: Probed) -> bytes:
+    anomalies = [asdict(a) for a in probed.anomalies[:_MAX_ANOMALIES]]
+    return json.dumps({_FACTS[type(probed.facts)]: asdict(probed.facts), "anomalies": anomalies}).encode()
+
+
+def dump_failure(error: InputError) -> bytes:
+    figures = {k: v for k, v in error.figures.items() if isinstance(v, str | int | float | bool | None)}
+    return json.dumps({"failure": {"code": error.code, "message": error.message[:1000], "figures": figures}}).encode()
+
+
+def dump_values(values: dict[str, str] | list[str]) -> bytes:
+    return json.dumps({"values": values}).encode()
+
+
+def load_values(payload: bytes) -> dict[str, str] | list[str]:
+    """The answer to a question about the worker.
+
+    Raises:
+        InconsistentAnswer: not such an answer.
+    """
+    values = _load(payload).values
+    if values is None:
+        raise InconsistentAnswer("no values")
+    return values
+
+
+def load_probed(payload: bytes) -> Probed:
+    """The facts a child found, checked for type and range.
+
+    Raises:
+        InputError: the child's own verdict on the medium.
+        InconsistentAnswer: anything an honest child does not say.
+    """
+    answer = _load(payload)
+    if answer.failure is not None:
+        kind = _ERRORS.get(answer.failure.code)
+        if kind is None:
+            raise InconsistentAnswer(f"unknown verdict {answer.failure.code!r}")
+        raise kind(answer.failure.message, **answer.failure.figures)
+    found = [f for f in (answer.image, answer.audio, answer.video, answer.document) if f is not None]
+    if len(found) != 1:
+        raise InconsistentAnswer(f"{len(found)} kinds of facts")
+    facts = found[0]
+    problem = _contradiction(facts)
+    if problem:
+        raise InconsistentAnswer(problem)
+    return Probed(facts=facts, anomalies=answer.anomalies)
+
+
+def _load(payload: bytes) -> _Answer:
+    try:
+        return _Answer.model_validate_json(payload)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise InconsistentAnswer(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _contradiction(facts: Facts) -> str | None:
+    """Why these facts cannot be true of any file, or None."""
+    for name, value in _figures(facts):
+        if not math.isfinite(value) or not 0 <= value <= _LARGEST:
+            return f"{name} is {value}"
+    match facts:
+        case ImageFacts():
+            return None if min(facts.width_px, facts.height_px) > 0 else "an image without an extent"
+        case AudioFacts():
+            return None if facts.duration_s <= facts.duration_high_s else "duration above its own bound"
+        case VideoFacts():
+            if min(facts.width_px, facts.height_px) < 1:
+                return "a video without an extent"
+            return None if facts.duration_s <= facts.duration_high_s else "duration above its own bound"
+        case DocumentFacts():
+            if not 1 <= facts.pages <= facts.pages_high:
+                return "pages out of order"
+            return None if sum(run.pages for run in facts.runs) == facts.pages else "page sizes do not add up to the pages"
+        case _:
+            return "not a kind of facts a child reports"
+
+
+def _figures(value: Any) -> Iterator[tuple[str, float]]:
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if isinstance(item, tuple):
+            for part in item:
+                yield from _figures(part)
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield field.name, item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a child ended, as told by the program that reaped it, and what it had said until then."""
+
+    payload: bytes = b""
+    exit_code: int = 0
+    signal: int = 0
+    timed_out: bool = False
+    too_much: bool = False
+    """It said more than an answer may hold."""
+    cpu_s: float = 0.0
+    trouble: str = ""
+    """Why no child could be started at all."""
+
+    _HEAD = struct.Struct("<I")
+
+    def dump(self) -> bytes:
+        head = json.dumps([self.exit_code, self.signal, self.timed_out, self.too_much, self.cpu_s, self.trouble]).encode()
+        return self._HEAD.pack(len(head)) + head + self.payload
+
+    @classmethod
+    def load(cls, data: bytes) -> Outcome:
+        """
+        Raises:
+            ValueError: cut short, or not an outcome.
+        """
+        if len(data) < cls._HEAD.size:
+            raise ValueError("outcome cut short")
+        end = cls._HEAD.size + cls._HEAD.unpack_from(data)[0]
+        exit_code, signal, timed_out, too_much, cpu_s, trouble = json.loads(data[cls._HEAD.size : end])
+        return cls(
+            payload=data[end:], exit_code=exit_code, signal=signal, timed_out=timed_out, too_much=too_much, cpu_s=cpu_s,
+            trouble=trouble,
+        )  # fmt: skip
