@@ -96,6 +96,9 @@ def load(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     variables = os.environ if environ is None else environ
     main = find(path, environ=variables, cwd=cwd)
     document = read_files(main)
+    if document.problems and not document.values:
+        # An unreadable file has told its mistake; judging the emptiness it left would only bury that.
+        raise _error([str(problem) for problem in document.problems])
     apply_environment(document, variables, tuple(SettingsFile.model_fields))
     if (file := validate(document)) is not None:
         settings = build(file, document, Path.cwd() if cwd is None else cwd)

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from weighlock.settings.model import suggest
 from weighlock.settings.schema import NOT_YET, SettingsFile
-from weighlock.settings.text import Document, KeyPath
+from weighlock.settings.text import Document, KeyPath, dotted
 
 
 def validate(document: Document) -> SettingsFile | None:
@@ -17,9 +17,11 @@ def validate(document: Document) -> SettingsFile | None:
     try:
         return SettingsFile.model_validate(document.values)
     except ValidationError as error:
+        told = {problem.key for problem in document.problems}
         for detail in error.errors(include_url=False, include_context=True, include_input=True):
             path, text = _told(detail)
-            document.wrong(path, text)
+            if dotted(path) not in told:
+                document.wrong(path, text)
         return None
 
 

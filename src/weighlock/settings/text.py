@@ -41,7 +41,7 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = _resolvers()
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 – the signature is PyYAML's
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
@@ -50,7 +50,13 @@ def _decimal_node(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
     return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 
 
+def _text_node(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    # PyYAML writes U+0085 bare and reads it back as a space; in double quotes it escapes it.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
+
+
 _Dumper.add_representer(Decimal, _decimal_node)
+_Dumper.add_representer(str, _text_node)
 
 
 def dump_yaml(document: Mapping[str, Any]) -> str:

@@ -1,0 +1,124 @@
+"""Whatever an operator may say survives being written down and read again."""
+
+from __future__ import annotations
+
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weighlock.settings import dump, load
+from weighlock.settings.text import Document, dump_yaml, read_yaml
+
+# Printable text, without what YAML itself forbids in a stream.
+WORDS = st.text(st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=20)
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}(_[a-z0-9]{1,4}){0,2}", fullmatch=True).filter(lambda name: name != "default")
+COUNTS = st.none() | st.integers(0, 10**12)
+USD = st.none() | st.decimals(0, 10**6, places=6)
+TOKENS = st.none() | st.dictionaries(st.sampled_from(["text", "image", "video", "audio", "document"]), COUNTS)
+
+
+def sections(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=keys)
+
+
+WINDOW = st.none() | sections(
+    cost_usd=USD,
+    prompt_tokens=COUNTS,
+    tokens=TOKENS,
+    timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    warn_at=st.none() | st.decimals("0.01", 1, places=2),
+)
+LEVELS = st.sampled_from(["low", "medium", "high", "ultra_high"])
+STILL = st.none() | st.builds(lambda level: {"apply": "always", "resolution": level}, LEVELS)
+CLIPS = st.builds(lambda way, length: f"{way} {length}s", st.sampled_from(["first", "last"]), st.integers(1, 9999)) | (
+    st.builds(lambda start, length: f"{start}s-{start + length}s", st.integers(0, 99), st.integers(1, 99))
+)
+MOVING = st.none() | st.builds(
+    lambda rest: {"apply": "always", **rest},
+    sections(resolution=LEVELS, clip=CLIPS, fps=st.none() | st.decimals("0.01", 24, places=3)),
+)
+ENDPOINT = sections(
+    account=st.sampled_from(["developer", "elsewhere"]),
+    owner=st.none() | WORDS,
+    mode=st.sampled_from(["observe", "enforce"]),
+    on_exceed=st.sampled_from(["shape", "reject", "warn"]),
+    on_unknown_model=st.sampled_from(["high", "reject"]),
+    on_unknown_price=st.sampled_from(["reject", "ignore"]),
+    mime_mismatch=st.sampled_from(["correct", "reject"]),
+    output_tokens=st.none() | sections(expected=COUNTS),
+    limits=st.none() | sections(prompt_tokens=COUNTS, cost_usd=USD, media_parts=COUNTS, bytes=COUNTS, tokens=TOKENS),
+    windows=st.none() | sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),
+    media=st.none() | sections(image=STILL, document=STILL, video=MOVING),
+    labels=st.none() | st.dictionaries(WORDS, st.none() | WORDS, max_size=3),
+)
+FILES = st.fixed_dictionaries(
+    {
+        "version": st.just(1),
+        "accounts": st.just(
+            {
+                "developer": {"backend": "developer", "api_key_env": "KEY"},
+                "elsewhere": {"backend": "vertex", "project": "1234", "location": "eu"},
+            }
+        ),
+        "default": ENDPOINT.map(lambda values: {"account": "developer", "model": "gemini-x", **values}),
+        "endpoints": st.dictionaries(NAMES, st.none() | ENDPOINT, max_size=4),
+    },
+    optional={
+        "safety": sections(
+            confinement=st.sampled_from(["best_effort", "required"]),
+            workers=st.integers(1, 256),
+            max=sections(file=st.integers(0, 10**12), duration_s=st.integers(1, 10**6), pages=st.integers(1, 10**6)),
+        ),
+        "pricing": sections(discount=st.decimals(0, "0.99", places=2)),
+    },
+)
+
+
+@given(FILES)
+def test_settings_written_down_and_read_again_are_the_same(document: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "weighlock.yaml"
+        path.write_text(dump_yaml(document), encoding="utf-8")
+        settings = load(path, environ={})
+        path.write_text(dump(settings), encoding="utf-8")
+
+        assert load(path, environ={}) == settings
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.decimals(-(10**6), 10**6, places=4) | st.text()
+VALUES = st.recursive(
+    SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3)
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=5))
+def test_any_document_written_as_yaml_reads_back_to_itself(values: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "any.yaml"
+        path.write_text(dump_yaml(values), encoding="utf-8")
+        document = Document()
+        read_yaml(path, document)
+
+    assert not document.problems
+    assert document.values == values
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",))))
+def test_reading_any_text_never_raises(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "any.yaml"
+        path.write_text(text, encoding="utf-8")
+        document = Document()
+        read_yaml(path, document)
+
+    assert isinstance(document.values, dict)
+
+
+def test_decimals_of_every_form_are_plain_numbers_in_yaml() -> None:
+    assert dump_yaml({"a": Decimal("1E+3"), "b": Decimal("0.10"), "c": Decimal("1E-7")}) == (
+        "a: 1000\nb: 0.10\nc: 0.0000001\n"
+    )
