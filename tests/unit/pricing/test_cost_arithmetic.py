@@ -1,0 +1,128 @@
+"""Tokens × rates = USD."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weighlock.media.tokens import Confidence
+from weighlock.planning.cost import PriceChange, Prices, Rates, ServiceTier
+from weighlock.planning.limits import Limits
+from weighlock.request import Backend, Modality
+
+BASE = Rates.uniform(Decimal(2), cached=Decimal("0.2"), output=Decimal(12))
+LONG = Rates.uniform(Decimal(4), cached=Decimal("0.4"), output=Decimal(18))
+
+
+def prices(base: Rates = BASE, long: Rates | None = LONG, *, uplift: str = "1", discount: str = "0") -> Prices:
+    return Prices(
+        model="gemini-3.1-pro-preview",
+        backend=Backend.DEVELOPER,
+        tier=ServiceTier.STANDARD,
+        base=base,
+        long=long,
+        uplift=Decimal(uplift),
+        discount=Decimal(discount),
+        source="test",
+        confidence=Confidence.DOCUMENTED,
+    )
+
+
+def test_a_prompt_of_exactly_200000_tokens_pays_the_base_rate_and_one_more_pays_the_long_rate() -> None:
+    assert prices().input_cost({Modality.TEXT: 200_000}) == Decimal("0.4")
+    assert prices().input_cost({Modality.TEXT: 200_001}) == Decimal("0.800004")
+
+
+def test_above_the_threshold_every_token_pays_the_long_rate_not_only_those_above_it() -> None:
+    assert prices().input_cost({Modality.VIDEO: 300_000}) == Decimal("1.2")
+
+
+def test_the_answer_of_a_long_prompt_pays_the_long_rate_too() -> None:
+    short = prices().cost({Modality.TEXT: 200_000}, output_tokens=1_000)
+    long = prices().cost({Modality.TEXT: 250_000}, output_tokens=1_000)
+
+    assert short == Decimal("0.4") + Decimal("0.012")
+    assert long == Decimal("1.0") + Decimal("0.018")
+
+
+def test_the_threshold_counts_the_whole_prompt_cached_tokens_and_unlisted_ones_included() -> None:
+    cost = prices().input_cost({Modality.IMAGE: 1_000}, prompt_tokens=250_000, cached_tokens=200_000)
+
+    assert cost == Decimal(4 * 50_000 + Decimal("0.4") * 200_000) / 1_000_000
+
+
+def test_a_model_without_a_long_tier_keeps_its_rate_however_long_the_prompt() -> None:
+    assert prices(long=None).input_cost({Modality.TEXT: 1_000_000}) == 2
+
+
+def test_no_modality_is_dropped_and_an_unknown_one_pays_the_text_rate() -> None:
+    cost = prices().input_cost({"TEXT": 9, "DOCUMENT": 774, "HOLOGRAM": 50}, prompt_tokens=833)
+
+    assert cost == Decimal(2) * 833 / 1_000_000
+
+
+def test_what_the_list_does_not_account_for_pays_the_text_rate() -> None:
+    assert prices().input_cost({Modality.TEXT: 9}, prompt_tokens=783) == Decimal(2) * 783 / 1_000_000
+
+
+def test_sound_pays_its_own_rate_where_the_model_has_one() -> None:
+    flash = prices(Rates.uniform(Decimal("0.30"), audio=Decimal(1), output=Decimal("2.5")), None)
+
+    cost = flash.input_cost({Modality.VIDEO: 63_120, Modality.AUDIO: 7_680})
+
+    assert cost == Decimal("0.018936") + Decimal("0.00768")
+
+
+def test_uplift_and_discount_touch_prompt_and_answer_alike() -> None:
+    plain = prices().cost({Modality.TEXT: 1_000}, output_tokens=100)
+    adjusted = prices(uplift="1.1", discount="0.2").cost({Modality.TEXT: 1_000}, output_tokens=100)
+
+    assert plain is not None
+    assert adjusted == plain * Decimal("1.1") * Decimal("0.8")
+
+
+def test_an_unknown_output_rate_makes_the_cost_of_an_answer_unknown_not_free() -> None:
+    priced = prices(Rates.uniform(Decimal(1)), None)
+
+    assert priced.cost({Modality.TEXT: 10}, output_tokens=1) is None
+    assert priced.cost({Modality.TEXT: 10}, output_tokens=0) == Decimal("0.00001")
+
+
+def test_without_a_cached_rate_cached_tokens_pay_in_full() -> None:
+    priced = prices(Rates.uniform(Decimal(1)), None)
+
+    assert priced.input_cost({Modality.TEXT: 10}, cached_tokens=10) == priced.input_cost({Modality.TEXT: 10})
+
+
+@pytest.mark.parametrize(
+    ("tokens", "prompt", "cached"), [({"TEXT": -1}, 0, 0), ({}, -1, 0), ({}, 0, -1), ({"TEXT": 5}, 5, 6)]
+)
+def test_impossible_counts_are_refused(tokens: dict[str, int], prompt: int, cached: int) -> None:
+    with pytest.raises(ValueError, match="token"):
+        prices().input_cost(tokens, prompt_tokens=prompt, cached_tokens=cached)
+
+
+COUNTS = st.dictionaries(st.sampled_from(Modality), st.integers(0, 10**7))
+
+
+@given(COUNTS, st.sampled_from(Modality), st.integers(0, 10**6))
+def test_more_tokens_never_cost_less(tokens: dict[Modality, int], more: Modality, extra: int) -> None:
+    heavier = {**tokens, more: tokens.get(more, 0) + extra}
+
+    assert prices().input_cost(heavier) >= prices().input_cost(tokens)
+
+
+def test_a_change_ahead_reads_as_one_line() -> None:
+    change = PriceChange(model="gemini-x", on=date(2026, 12, 1), before=BASE, after=LONG, source="test")
+
+    assert change.message == "gemini-x from 2026-12-01: input 2 → 4, output 12 → 18 USD per 1M tokens"
+
+
+def test_limits_that_limit_nothing_say_so() -> None:
+    assert Limits().empty
+    assert not Limits(media_parts=0).empty
+    assert not Limits(tokens={Modality.VIDEO: 1}).empty

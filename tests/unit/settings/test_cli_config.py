@@ -1,0 +1,143 @@
+"""`weighlock config …` as an operator meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from weighlock.cli.config import config
+from weighlock.errors import ConfigError
+from weighlock.settings import PACKAGED, load
+from weighlock.settings.text import Document, read_yaml
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("WEIGHLOCK_CONFIG", "WEIGHLOCK_CORPUS"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(config, args)
+
+
+def test_init_writes_the_commented_default_once(folder: Path) -> None:
+    assert run("init").exit_code == 0
+    assert (folder / "weighlock.yaml").read_bytes() == PACKAGED.read_bytes()
+
+    (folder / "weighlock.yaml").write_text("mine")
+    refused = run("init")
+
+    assert refused.exit_code != 0
+    assert "--force overwrites it" in refused.output
+    assert (folder / "weighlock.yaml").read_text() == "mine"
+    assert run("init", "--force").exit_code == 0
+    assert (folder / "weighlock.yaml").read_bytes() == PACKAGED.read_bytes()
+
+
+def test_init_into_a_folder_names_the_file_and_into_nowhere_is_one_line(folder: Path) -> None:
+    (folder / "config").mkdir()
+
+    assert run("init", "config").exit_code == 0
+    assert (folder / "config" / "weighlock.yaml").is_file()
+    assert "cannot write" in run("init", "no/such/folder.yaml").output
+
+
+def test_check_says_which_file_it_read_and_that_it_is_sound(folder: Path) -> None:
+    run("init")
+
+    result = run("check")
+
+    assert result.exit_code == 0
+    assert f"read: {folder / 'weighlock.yaml'}" in result.output
+    assert "endpoints: bug_triage, meeting_notes" in result.output
+    assert "not acted on by this version: endpoints.meeting_notes.windows" in result.output
+    assert result.output.endswith("no mistakes\n")
+
+
+def test_check_names_every_mistake_and_ends_in_2(folder: Path) -> None:
+    (folder / "a.yaml").write_text("version: 1\ndefualt: {}\nsafety: {workers: none}\ndefault: {model: m}\n")
+
+    result = run("check", "a.yaml")
+
+    assert result.exit_code == 2
+    assert "a.yaml:2: defualt: unknown key; did you mean 'default'?" in result.output
+    assert "a.yaml:3: safety.workers:" in result.output
+    assert "2 mistakes" in result.output
+
+
+def test_check_names_the_variables_that_override(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIGHLOCK_SAFETY__WORKERS", "3")
+
+    assert "overridden by: WEIGHLOCK_SAFETY__WORKERS" in run("check").output
+
+
+def test_show_prints_settings_that_load_to_the_same(folder: Path) -> None:
+    (folder / "shown.yaml").write_text(run("show").output)
+
+    assert load(folder / "shown.yaml", environ={}) == load(PACKAGED, environ={})
+
+
+def test_show_of_an_endpoint_is_the_merged_one(folder: Path) -> None:
+    output = run("show", "bug_triage").output
+
+    assert "owner: team-support\n" in output
+    assert "model: gemini-3.8-flash\n" in output
+    assert "  media_parts: 40\n" in output
+
+
+@pytest.mark.parametrize("args", [(), ("bug_triage",), ("meeting_notes",), ("default",)])
+def test_origins_are_comments_on_the_same_yaml(folder: Path, args: tuple[str, ...]) -> None:
+    def values(text: str) -> dict[str, object]:
+        (folder / "x.yaml").write_text(text)
+        document = Document()
+        read_yaml(folder / "x.yaml", document)
+        assert not document.problems
+        return document.values
+
+    annotated = run("show", *args, "--origin").output
+
+    assert values(annotated) == values(run("show", *args).output)
+    assert "# built in" in annotated
+
+
+def test_origins_name_line_default_and_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIGHLOCK_ENDPOINTS__BUG_TRIAGE__LIMITS__COST_USD", "80")
+
+    lines = run("show", "bug_triage", "--origin").output.splitlines()
+
+    def origin(key: str) -> str:
+        return next(line for line in lines if line.strip().startswith(f"{key}:")).partition("# ")[2]
+
+    assert origin("cost_usd") == "WEIGHLOCK_ENDPOINTS__BUG_TRIAGE__LIMITS__COST_USD"
+    assert origin("prompt_tokens").startswith(f"{PACKAGED}:")
+    assert origin("media_parts").endswith("(default)")
+
+
+def test_show_of_an_unknown_endpoint_names_the_nearest(folder: Path) -> None:
+    error = run("show", "bug_traige").exception
+
+    assert isinstance(error, ConfigError)
+    assert "did you mean 'bug_triage'?" in str(error)
+
+
+def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
+    schema = json.loads(run("schema").output)
+
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert set(schema["properties"]) == {
+        "version",
+        "include",
+        "accounts",
+        "default",
+        "endpoints",
+        "rules",
+        "safety",
+        "pricing",
+    }
+    assert schema["additionalProperties"] is False
