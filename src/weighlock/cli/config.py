@@ -106,9 +106,8 @@ def _whole(settings: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _of_endpoint(settings: Settings, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     document, _ = _whole(settings)
-    if name == settings.default.name:
+    if settings.endpoint(name) is settings.default:
         return document["default"], ("default",)
-    settings.endpoint(name)
     return document["endpoints"][name], ("endpoints", name)
 
 

@@ -196,18 +196,28 @@ class PriceChange:
 
     @property
     def message(self) -> str:
-        """One line for a person, e.g. `gemini-x from 2027-01-01: input 0.75 → 1.50, output 3.75 → 7.50 USD per 1M`."""
-        moves = [
-            f"{label} {old:f} → {new:f}"
-            for label, old, new in (
-                ("input", self.before.text, self.after.text),
-                ("audio", self.before.audio, self.after.audio),
-                ("output", self.before.output, self.after.output),
-            )
-            if old is not None and new is not None and old != new
-            if label != "audio" or (old, new) != (self.before.text, self.after.text)
+        """One line for a person, such as `gemini-x from 2027-01-01: input 0.75 → 1.50 USD per 1M tokens`."""
+        before, after = self.before, self.after
+        moves = [_move("input", before.text, after.text)]
+        if before.audio != before.text or after.audio != after.text:
+            moves.append(_move("audio", before.audio, after.audio))
+        moves.append(_move("output", before.output, after.output))
+        told = [move for move in moves if move] or [
+            _move("cached", before.cached, after.cached) or "other rates change"
         ]
-        return f"{self.model} from {self.on.isoformat()}: {', '.join(moves)} USD per 1M tokens"
+        return f"{self.model} from {self.on.isoformat()}: {', '.join(told)} USD per 1M tokens"
+
+
+def _move(label: str, before: Decimal | None, after: Decimal | None) -> str:
+    return "" if before == after else f"{label} {_usd(before)} → {_usd(after)}"
+
+
+def _usd(rate: Decimal | None) -> str:
+    """With as many decimals as it needs, and at least two."""
+    if rate is None:
+        return "unknown"
+    exponent = rate.normalize().as_tuple().exponent
+    return f"{rate:.{max(2, -exponent if isinstance(exponent, int) else 2)}f}"
 
 
 def _refuse_negative(tokens: Mapping[Modality, int] | Mapping[str, int], *counts: int) -> None:

@@ -28,6 +28,7 @@ def validate(document: Document) -> SettingsFile | None:
 def _told(detail: ErrorDetails) -> tuple[KeyPath, str]:
     path = tuple(str(step) for step in detail["loc"] if step != "[key]")
     given = detail["input"]
+    shown = "text" if path[0] == "accounts" and isinstance(given, str) else _shown(given)  # it may be a key
     match detail["type"]:
         case "extra_forbidden":
             text = _unknown_key(path)
@@ -38,9 +39,9 @@ def _told(detail: ErrorDetails) -> tuple[KeyPath, str]:
         case "enum" | "literal_error":
             text = _not_among(path, given, detail["ctx"]["expected"])
         case "model_type" | "dict_type":
-            text = f"must be a mapping of keys, not {_shown(given)}"
+            text = f"must be a mapping of keys, not {shown}"
         case _:
-            text = f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, not {_shown(given)}"
+            text = f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, not {shown}"
     return path, text
 
 

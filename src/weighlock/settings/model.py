@@ -204,12 +204,12 @@ class Settings:
     """Key path (`endpoints.bug_triage.limits.cost_usd`) → where its value came from."""
 
     def endpoint(self, name: str | None = None) -> Endpoint:
-        """The endpoint of that name; `default` itself for `None`.
+        """The endpoint of that name; what every endpoint starts from for `None` and `default`.
 
         Raises:
             ConfigError: no such endpoint; the message names the nearest.
         """
-        if name is None:
+        if name is None or name == self.default.name:
             return self.default
         try:
             return self.endpoints[name]

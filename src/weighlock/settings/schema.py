@@ -48,6 +48,7 @@ NOT_YET = frozenset(
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
 
+_VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
 _NAME = re.compile(r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$")
 
 
@@ -63,6 +64,13 @@ def _name(value: str) -> str:
         raise ValueError("a name is lower-case words joined by single underscores, as variables spell it")
     if value == "default":
         raise ValueError("`default` is what every endpoint starts from; write it at the top level")
+    return value
+
+
+def _variable(value: str) -> str:
+    # Upper case only: a key pasted here by mistake has lower-case letters, and must be neither kept nor repeated.
+    if not _VARIABLE.match(value):
+        raise ValueError("must be the name of a variable, such as GEMINI_API_KEY; a key itself is never written here")
     return value
 
 
@@ -107,7 +115,9 @@ class _Section(BaseModel):
 
 class AccountSection(_Section):
     backend: Backend
-    api_key_env: str | None = Field(None, description="Environment variable that holds the key.")
+    api_key_env: Annotated[str, AfterValidator(_variable)] | None = Field(
+        None, description="Environment variable that holds the key."
+    )
     api_key_file: str | None = Field(None, description="File that holds the key.")
     project: str | None = Field(None, description="Google Cloud project (Vertex).")
     location: str | None = Field(None, description="Vertex location; left out, the global endpoint.")

@@ -119,7 +119,23 @@ def test_more_tokens_never_cost_less(tokens: dict[Modality, int], more: Modality
 def test_a_change_ahead_reads_as_one_line() -> None:
     change = PriceChange(model="gemini-x", on=date(2026, 12, 1), before=BASE, after=LONG, source="test")
 
-    assert change.message == "gemini-x from 2026-12-01: input 2 → 4, output 12 → 18 USD per 1M tokens"
+    assert change.message == "gemini-x from 2026-12-01: input 2.00 → 4.00, output 12.00 → 18.00 USD per 1M tokens"
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (Rates.uniform(Decimal("2.125"), cached=Decimal("0.2"), output=Decimal(12)), "input 2.00 → 2.125"),
+        (Rates.uniform(Decimal(2), audio=Decimal(3), cached=Decimal("0.2"), output=Decimal(12)), "audio 2.00 → 3.00"),
+        (Rates.uniform(Decimal(2), cached=Decimal("0.2")), "output 12.00 → unknown"),
+        (Rates.uniform(Decimal(2), cached=Decimal("0.02"), output=Decimal(12)), "cached 0.20 → 0.02"),
+        (BASE, "other rates change"),
+    ],
+)
+def test_a_change_says_what_moves_and_only_that(after: Rates, told: str) -> None:
+    change = PriceChange(model="m", on=date(2026, 12, 1), before=BASE, after=after, source="test")
+
+    assert change.message == f"m from 2026-12-01: {told} USD per 1M tokens"
 
 
 def test_limits_that_limit_nothing_say_so() -> None:

@@ -261,6 +261,15 @@ class TestOwnFile:
         assert change is not None
         assert change.on == date(2026, 12, 1)
 
+    def test_it_agrees_with_the_package_where_both_know_a_model(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        days = [date(2026, 11, 30), date(2026, 12, 1), date(2027, 1, 1)]
+        theirs = [priced("gemini-4-argon", on=day) for day in days]
+        monkeypatch.setattr(pricing, "_package_model", lambda _: None)
+        ours = [priced("gemini-4-argon", on=day) for day in days]
+
+        assert [one.base for one in ours] == [one.base for one in theirs]
+        assert {one.source[:12] for one in theirs} == {"genai-prices"}
+
     @pytest.mark.parametrize(("checked_on", "wins"), [(date(2026, 10, 15), True), (date(2026, 10, 14), False)])
     def test_it_beats_the_package_only_when_it_was_checked_later(
         self, monkeypatch: pytest.MonkeyPatch, checked_on: date, wins: bool

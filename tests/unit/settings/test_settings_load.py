@@ -134,7 +134,8 @@ def test_a_list_replaces_the_defaults_list(tmp_path: Path) -> None:
 def test_no_name_asks_for_the_default_and_a_wrong_one_is_told_the_nearest(tmp_path: Path) -> None:
     settings = loaded(tmp_path, BASE)
 
-    assert settings.endpoint() is settings.default
+    assert settings.endpoint() is settings.endpoint("default") is settings.default
+    assert not settings.default.limits.empty
     with pytest.raises(ConfigError, match=r"unknown endpoint 'bug_traige'; did you mean 'bug_triage'\?"):
         settings.endpoint("bug_traige")
 
@@ -385,6 +386,14 @@ class TestMistakes:
         problem = only_mistake(tmp_path, BASE.replace("  account: developer\n", "  account: develper\n"))
 
         assert "weighlock.yaml:6: default.account: no account 'develper'; did you mean 'developer'?" in problem
+
+    @pytest.mark.parametrize(
+        "account", ["AIzaSyNotAKey", "{backend: developer, api_key_env: AIzaSyNotAKey}", "[AIzaSyNotAKey]"]
+    )
+    def test_a_key_written_into_the_file_is_refused_and_not_repeated(self, tmp_path: Path, account: str) -> None:
+        problems = mistakes(tmp_path, f"version: 1\naccounts: {{developer: {account}}}\ndefault: {{model: m}}\n")
+
+        assert "AIza" not in "".join(problems)
 
     def test_an_alias_that_contains_itself_is_refused(self, tmp_path: Path) -> None:
         assert any("alias" in problem for problem in mistakes(tmp_path, "a: &a {b: *a}\n"))
