@@ -58,9 +58,9 @@ class PartResolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """Media types taken for one modality."""
+    """Media types taken; none at all where the list is empty."""
 
-    modality: Modality
+    modality: tuple[Modality, ...]
     mimes: tuple[str, ...]
 
 

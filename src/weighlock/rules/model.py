@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import TypeVar
@@ -15,6 +15,7 @@ from weighlock.media.image import ImageRule
 from weighlock.media.rule import Provenance
 from weighlock.media.text import TextRule
 from weighlock.media.video import VideoRule
+from weighlock.mime import spelling
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 from weighlock.rules.entry import (
     Accepted,
@@ -118,13 +119,27 @@ class ModelRules:
         ratios, entry = self._figure(Ratios, "text", _ANY_WAY)
         return TextRule(**asdict(ratios), provenance=self._provenance(entry, Modality.TEXT))
 
-    def accepted(self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> frozenset[str]:
-        """Media types the carrier may hold; empty where it may hold none, and where nothing is known."""
-        return frozenset(mime for entry in self._accepts(carrier, placement) for mime in entry.mimes)
+    def accepted(
+        self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE
+    ) -> frozenset[str] | None:
+        """Media types the carrier may hold, spelt as the service does; `None` for a model nothing is known of."""
+        if "accepts" not in self.sections:
+            return None
+        lists = (self.accept_entry(modality, placement, carrier) for modality in Modality)
+        return frozenset(mime for entry in lists if entry for mime in _mimes(entry))
 
     def accepts(self, mime: str, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> bool:
-        """May the carrier hold this type, spelt as the service does? True for a model nothing is known of."""
-        return "accepts" not in self.sections or mime in self.accepted(carrier, placement)
+        """May the carrier hold this type, under any of its names? True for a model nothing is known of."""
+        accepted = self.accepted(carrier, placement)
+        return accepted is None or spelling(mime, accepted) is not None
+
+    def accept_entry(self, modality: Modality, placement: Placement, carrier: Carrier) -> Entry | None:
+        """The list in force for one modality; `None` when the rules have none."""
+        for entry in reversed(self.sections.get("accepts", ())):
+            fits = entry.selectors.fits_part(MediaResolution.UNSPECIFIED, placement, carrier)
+            if fits and isinstance(entry.figure, Accepted) and modality in entry.figure.modality:
+                return entry
+        return None
 
     @property
     def limits(self) -> RequestLimits:
@@ -144,14 +159,6 @@ class ModelRules:
             fitting = [entry for entry in self.sections.get(section, ()) if entry.selectors.fits_part(*way)]
             self._picked[key] = fitting[-1] if fitting else None
         return self._picked[key]
-
-    def _accepts(self, carrier: Carrier, placement: Placement) -> Iterator[Accepted]:
-        last: dict[Modality, Accepted] = {}
-        for entry in self.sections.get("accepts", ()):
-            fits = entry.selectors.fits_part(MediaResolution.UNSPECIFIED, placement, carrier)
-            if fits and isinstance(entry.figure, Accepted):
-                last[entry.figure.modality] = entry.figure
-        return iter(last.values())
 
     def _figure(self, kind: type[Kind], section: str, way: _Way) -> tuple[Kind, Entry]:
         entry = self.pick(section, way)
@@ -175,3 +182,7 @@ class ModelRules:
             confidence=entry.confidence,
             billed_as=entry.billed_as or modality,
         )
+
+
+def _mimes(entry: Entry) -> tuple[str, ...]:
+    return entry.figure.mimes if isinstance(entry.figure, Accepted) else ()

@@ -165,9 +165,14 @@ class _Reader:
         return PartResolution(honoured=self.flag(table, "honoured", where))
 
     def accepted(self, table: Table, where: str) -> Accepted:
-        modality = self.word(Modality, table.get("modality"), f"{where}.modality")
+        named = self.words(table, "modality", f"{where}.modality")
         mimes = self.words(table, "mimes", f"{where}.mimes")
-        return Accepted(modality=modality, mimes=self.missing(f"{where}.mimes", ()) if mimes is None else mimes)
+        return Accepted(
+            modality=tuple(self.word(Modality, name, f"{where}.modality") for name in named)
+            if named
+            else self.missing(f"{where}.modality", ()),
+            mimes=self.missing(f"{where}.mimes", ()) if mimes is None else mimes,
+        )
 
     def limit(self, table: Table, where: str) -> Limit:
         name = self.text(table, "limit", f"{where}.limit")
