@@ -18,10 +18,11 @@ from weighlock import mime
 from weighlock.codecs import ProbeLimits, Prober, text_facts
 from weighlock.codecs.source import OpenSource, open_source
 from weighlock.errors import UnknownMediaType, UnsupportedMedia, WeighlockError
-from weighlock.media.facts import AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
+from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
+from weighlock.mime import Flag
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
-from weighlock.planning.knobs import advise
+from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.weigh import Examined, Weighed, by_modality, cost_of, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
@@ -36,10 +37,18 @@ from weighlock.settings import (
     load,
 )
 
-FALLBACK_MODEL = "gemini-3.8-flash"
-"""Where neither the caller nor the endpoint names one."""
 _AHEAD = 4
 """Files looked at ahead of the one whose probe is awaited, per worker."""
+
+
+_ODD = {
+    Flag.TRUNCATED: "the header promises more bytes than there are",
+    Flag.TRAILING_BYTES: "bytes follow the end of the image",
+    Flag.POLYGLOT: "another format's reader would accept these bytes too",
+    Flag.CONTRADICTION: "the outside says one format, the inside another",
+    Flag.HEADER_ONLY_GUESS: "only a magic number speaks for this type; what should confirm it is missing",
+}
+"""What the sniffer noticed that a person should know."""
 
 
 class Asked(TypedDict, total=False):
@@ -142,6 +151,7 @@ class Preflight:
                     size_bytes=source.size_bytes,
                     mime=mime.refine_text(sniffed.mime, part.label),
                     modality=sniffed.modality,
+                    anomalies=tuple(Anomaly(code=flag, detail=_ODD[flag]) for flag in sniffed.flags if flag in _ODD),
                 )
                 probed = self._measure(source, window, known, probing=probing)
                 return _with_facts(known, probed) if probed else None
@@ -158,6 +168,7 @@ class Preflight:
             return Probed(facts=_image_facts(size))
         if not probing:
             return None
+        self._probed = True
         return self._prober.probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
 
 
@@ -168,7 +179,7 @@ class Scales:
         day = asked.get("on") or datetime.now(UTC).date()
         self.endpoint = settings.endpoint(asked.get("endpoint"))
         account = self.endpoint.account
-        self.model = asked.get("model") or self.endpoint.model or FALLBACK_MODEL
+        self.model = asked.get("model") or self.endpoint.model
         self.backend = asked.get("backend") or account.backend
         self.controls = asked.get("controls") or Controls()
         output_tokens = asked.get("output_tokens")
@@ -197,6 +208,7 @@ class Scales:
             cost=cost_of(tokens, self.prices, output_tokens=self.output_tokens),
             verdict=verdict,
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
+            explanation=heaviest(parts, verdict.over[0], self.rules) if verdict.over else None,
         )
 
     def judge(self, parts: Sequence[Weighed]) -> Verdict:
@@ -242,9 +254,9 @@ class Scales:
         )
 
     def _policy_reasons(self) -> Iterator[str]:
-        endpoint, allowed = self.endpoint, self.endpoint.models
-        if allowed is not None and self.model not in allowed and self.rules.model not in allowed:
-            yield f"model {self.model} is not in its list (models: {', '.join(allowed)})"
+        endpoint = self.endpoint
+        if not endpoint.allows(self.model):
+            yield f"model {self.model} is not in its list (models: {', '.join(endpoint.models or ())})"
         if not self.rules.known and endpoint.on_unknown_model is OnUnknownModel.REJECT:
             yield f"no rules for model {self.model} (on_unknown_model: reject)"
         if (
@@ -297,11 +309,12 @@ def probe_limits(settings: Settings) -> ProbeLimits:
 
 def _image_facts(size: mime.ImageSize) -> ImageFacts:
     # Pixels are not bounded here: nothing is decoded, and a panorama costs what any image of its shape costs.
+    width_px, height_px = size.displayed_px
     return ImageFacts(
-        width_px=size.width_px,
-        height_px=size.height_px,
+        width_px=width_px,
+        height_px=height_px,
         orientation=size.orientation,
-        frames=size.frames,
+        frames=size.frames if size.animated else 1 if size.animated is False else None,
         size_source=FactSource.HEADER,
     )
 
@@ -313,7 +326,9 @@ def _with_facts(known: Examined, probed: Probed) -> Examined:
         modality, found = Modality.AUDIO, found and found.replace("video/", "audio/", 1)
     elif isinstance(probed.facts, VideoFacts) and modality is Modality.AUDIO:
         modality, found = Modality.VIDEO, found and found.replace("audio/", "video/", 1)
-    return replace(known, mime=found, modality=modality, facts=probed.facts, anomalies=probed.anomalies)
+    return replace(
+        known, mime=found, modality=modality, facts=probed.facts, anomalies=(*known.anomalies, *probed.anomalies)
+    )
 
 
 def _no_medium(found: str) -> WeighlockError:

@@ -52,6 +52,8 @@ class Report:
     cost: CostRange | None
     verdict: Verdict
     advice: Advice | None = None
+    explanation: str | None = None
+    """How the first broken limit's heaviest part comes to its tokens; set where a token or USD limit is broken."""
 
     @property
     def total(self) -> Tally:
@@ -166,7 +168,7 @@ def refusal(report: Report) -> str:
     over = [_over(check, report) for check in verdict.over]
     sentences = [f"{scale.endpoint} refuses: {'; '.join([*over, *verdict.reasons])}."]
     if verdict.over:
-        sentences.append(_heaviest(verdict.over[0], report))
+        sentences.append(report.explanation or "")
         sentences.append(_way_out(report))
     if scale.owner:
         sentences.append(f"Owner: {scale.owner}.")
@@ -191,14 +193,6 @@ def _over(check: LimitCheck, report: Report) -> str:
 def _rule_ids(check: LimitCheck, report: Report) -> str:
     found = {tokens.rule_id for part in report.parts for tokens in part.tokens if tokens.modality is check.modality}
     return ", ".join(sorted(found)) or "-"
-
-
-def _heaviest(check: LimitCheck, report: Report) -> str:
-    if check.name in ("media_parts", "bytes") or not report.parts:
-        return ""
-    part = max(report.parts, key=lambda part: (part.of(check.modality) if check.modality else part.total).high)
-    tokens = part.of(check.modality) if check.modality else part.total
-    return f"{part.examined.label}: {facts_in_words(part)} = {tokens.likely:,}."
 
 
 def _way_out(report: Report) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import media
 import pytest
 
 import weighlock
@@ -73,7 +74,18 @@ def test_public_names_are_sorted_and_resolve() -> None:
 
 
 def test_importing_the_package_loads_neither_sdk_nor_codec() -> None:
-    heavy = ("av", "PIL", "pi_heif", "pypdfium2", "pikepdf", "google.genai", "pydantic", "genai_prices", "rich", "click")
+    heavy = (
+        "av",
+        "PIL",
+        "pi_heif",
+        "pypdfium2",
+        "pikepdf",
+        "google.genai",
+        "pydantic",
+        "genai_prices",
+        "rich",
+        "click",
+    )
     code = f"import sys, weighlock; print([m for m in {heavy!r} if m in sys.modules])"
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -82,13 +94,11 @@ def test_importing_the_package_loads_neither_sdk_nor_codec() -> None:
 
 
 def test_checking_an_image_loads_neither_sdk_nor_codec(tmp_path: Path) -> None:
-    from media import png
-
-    picture = tmp_path / "shot.png"
-    picture.write_bytes(png(64, 48))
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(media.picture((64, 48)))
     heavy = ("av", "PIL", "pi_heif", "pypdfium2", "pikepdf", "google.genai")
     code = (
-        f"import sys; sys.argv = ['weighlock', 'check', {str(picture)!r}]\n"
+        f"import sys; sys.argv = ['weighlock', 'check', {str(shot)!r}]\n"
         "from weighlock.cli import cli\n"
         "cli(standalone_mode=False)\n"
         f"print([m for m in {heavy!r} if m in sys.modules])"
@@ -100,7 +110,7 @@ def test_checking_an_image_loads_neither_sdk_nor_codec(tmp_path: Path) -> None:
 
 
 def test_the_tree_names_no_registry_and_no_unfinished_word() -> None:
-    unfinished = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error")
+    unfinished = ("TO" + "DO", "FIX" + "ME", "raise NotImplemented" + "Error")
     found = [
         f"{path.name}: {word}"
         for path in SOURCE.rglob("*.py")

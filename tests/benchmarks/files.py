@@ -83,7 +83,7 @@ def images(folder: Path, rounds: int) -> Iterator[Comparison]:
 def video(folder: Path, rounds: int) -> Iterator[Comparison]:
     """A confined probe of a 10 s 720p clip, against the ffprobe program and the same probe in-process."""
     clip = folder / "clip.mp4"
-    clip.write_bytes(media.video(seconds=10, width=1280, height=720, fps=25, sound=True))
+    clip.write_bytes(media.video(10, fps=25, size=(1280, 720), sound_s=10))
     probes = max(20, rounds * 5)
     with Prober() as prober, open_source(MediaPart(source=clip, label="clip"), max_bytes=1 << 30) as source:
         fd, size = source.descriptor(), source.size_bytes
@@ -117,7 +117,7 @@ def pdf(folder: Path, rounds: int) -> Iterator[Comparison]:
 
     for pages in (1, 200):
         path = folder / f"{pages}.pdf"
-        path.write_bytes(media.pdf(pages=pages))
+        path.write_bytes(media.pdf([(595.28, 841.89)] * pages))
         with Prober() as prober, open_source(MediaPart(source=path, label="pdf"), max_bytes=1 << 30) as source:
             fd, size = source.descriptor(), source.size_bytes
 
@@ -187,10 +187,10 @@ def _corpus() -> list[tuple[Path, str]]:
 
 def _drawn(folder: Path) -> list[tuple[Path, str]]:
     recipes = {
-        "a.png": (media.png(64, 48), "image/png"),
-        "a.jpg": (media.jpeg(64, 48), "image/jpeg"),
-        "a.pdf": (media.pdf(pages=1), "application/pdf"),
-        "a.mp4": (media.video(seconds=1), "video/mp4"),
+        "a.png": (media.picture((64, 48)), "image/png"),
+        "a.jpg": (media.picture((64, 48), "JPEG"), "image/jpeg"),
+        "a.pdf": (media.pdf(), "application/pdf"),
+        "a.mp4": (media.video(1), "video/mp4"),
     }
     labelled = []
     for name, (data, expected) in recipes.items():
@@ -200,8 +200,8 @@ def _drawn(folder: Path) -> list[tuple[Path, str]]:
 
 
 def _thousand_images(folder: Path) -> Iterator[Path]:
-    drawn = [(media.png(640 + n, 480), "png") for n in range(10)] + [
-        (media.jpeg(800, 600 + n), "jpg") for n in range(10)
+    drawn = [(media.picture((640 + n, 480)), "png") for n in range(10)] + [
+        (media.picture((800, 600 + n), "JPEG"), "jpg") for n in range(10)
     ]
     for number in range(1000):
         data, suffix = drawn[number % len(drawn)]

@@ -44,11 +44,11 @@ def _check(folder: Path, cores: list[int]) -> None:
 
 def _fill(folder: Path) -> None:
     shapes: list[tuple[int, str, bytes]] = [
-        (400, "png", media.png(1280, 720)),
-        (300, "jpg", media.jpeg(1024, 768)),
-        (100, "mp4", media.video(seconds=5, width=640, height=360, fps=25, sound=True)),
-        (100, "mp3", media.audio(seconds=10, codec="mp3")),
-        (60, "pdf", media.pdf(pages=3)),
+        (400, "png", media.picture((1280, 720))),
+        (300, "jpg", media.picture((1024, 768), "JPEG")),
+        (100, "mp4", media.video(5, fps=25, size=(640, 360), sound_s=5)),
+        (100, "mp3", media.sound(10, "libmp3lame", "mp3")),
+        (60, "pdf", media.pdf([(595.28, 841.89)] * 3)),
         (40, "txt", b"The quick brown fox jumps over the lazy dog.\n" * 50),
     ]
     number = 0

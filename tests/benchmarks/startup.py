@@ -15,7 +15,7 @@ from benchmarks.harness import Comparison, medians, timed
 def startup(folder: Path, rounds: int) -> Iterator[Comparison]:
     """`weighlock check one.png` against the imports it cannot do without."""
     picture = folder / "one.png"
-    picture.write_bytes(media.png(1280, 720))
+    picture.write_bytes(media.picture((1280, 720)))
     commands = {
         "weighlock check": [sys.executable, "-m", "weighlock", "check", str(picture)],
         "import pydantic_settings, rich": [sys.executable, "-c", "import pydantic_settings, rich"],

@@ -172,7 +172,7 @@ def _clip(words: str) -> tuple[float, float | None]:
     except ValueError:
         dash = ""
         window = (0.0, None)
-    if not dash or (window[1] is not None and window[1] <= window[0]):
+    if not dash or not (start or end) or (window[1] is not None and window[1] <= window[0]):
         raise click.BadParameter(
             f"{words!r} is no START-END in seconds or m:ss, as in 30-90 or 2:30-3:30", param_hint="--clip"
         )

@@ -105,7 +105,7 @@ def _rules(settings: Settings | None, problems: list[str]) -> dict[str, Any]:
         from weighlock.rules import RuleBook
 
         book = RuleBook.packaged()
-    checked_on = min(generation.checked_on for generation in book.generations)
+    checked_on = min(generation.checked_on for generation in book.generations())
     age = (datetime.now(UTC).date() - checked_on).days
     return {"checked_on": checked_on.isoformat(), "age_days": age, "stale": age > _STALE_AFTER_DAYS}
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from weighlock.cli.render import Confinement, Outcome
 from weighlock.media.tokens import Confidence
-from weighlock.planning.admit import Decision
+from weighlock.planning.admit import Decision, LimitCheck
 from weighlock.planning.weigh import CostRange, Tally, Weighed
 from weighlock.preflight import Scales
 from weighlock.report import Report, Scale, facts_in_words
@@ -49,13 +49,13 @@ class Tables:
 
 
 def _table(reports: Sequence[Report], *, as_one: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("file", overflow="fold", min_width=12)
-    table.add_column("is", overflow="fold", min_width=9)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("file", overflow="fold", min_width=14)
+    table.add_column("is", overflow="fold", min_width=10)
     table.add_column("facts", overflow="fold", min_width=9)
     table.add_column("tokens as sent", justify="right", no_wrap=True)
     table.add_column("$ per 1,000", justify="right", no_wrap=True)
-    table.add_column("verdict", min_width=7)
+    table.add_column("verdict", no_wrap=True, min_width=10)
     for report in reports:
         for part, cost in zip(report.parts, report.costs, strict=True):
             table.add_row(
@@ -104,10 +104,17 @@ def _verdict(part: Weighed, report: Report, *, as_one: bool) -> Text:
         return Text("unreadable", style="yellow")
     if report.verdict.decision is not Decision.REJECT:
         return Text(Decision.ADMIT.value, style=_STYLE[Decision.ADMIT])
-    names = [check.name for check in report.verdict.over if _has_share(part, check.modality)]
+    names = [_short(check) for check in report.verdict.over if _has_share(part, check.modality)]
     if as_one and not names:
         return Text("")
     return Text("\n".join(["over", *names]) if names else "reject", style=_STYLE[Decision.REJECT])
+
+
+def _short(check: LimitCheck) -> str:
+    """The limit in a word a narrow column holds: video, prompt, cost, parts, bytes."""
+    return {"prompt_tokens": "prompt", "cost_usd": "cost", "media_parts": "parts"}.get(
+        check.name, check.name.removeprefix("tokens.")
+    )
 
 
 def _has_share(part: Weighed, modality: Modality | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, VideoFacts
 from weighlock.planning.admit import LimitCheck, Verdict
-from weighlock.planning.weigh import Weighed, reweigh
+from weighlock.planning.weigh import Weighed, explain, reweigh
 from weighlock.request import MediaResolution
 from weighlock.rules import ModelRules
 
@@ -58,6 +58,16 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
         index, setting, part = step
         taken[index], now[index] = setting, part
     return Advice(settings=taken, parts=tuple(now), fits=not judge(now).over)
+
+
+def heaviest(parts: Sequence[Weighed], check: LimitCheck, rules: ModelRules) -> str | None:
+    """What weighs most against a limit of tokens or USD, with its arithmetic; `None` for a limit of parts or bytes."""
+    if check.name in ("media_parts", "bytes"):
+        return None
+    part = max(parts, key=lambda part: _share(part, check))
+    tokens = part.of(check.modality) if check.modality else part.total
+    arithmetic = explain(part, check.modality, rules)
+    return f"{part.examined.label}: {arithmetic}{' = ' if check.modality else ', in all '}{tokens.likely:,}."
 
 
 def _next_step(

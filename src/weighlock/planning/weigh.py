@@ -8,7 +8,15 @@ from decimal import Decimal
 from typing import Self
 
 from weighlock.errors import MimeMismatch, WeighlockError
-from weighlock.media.facts import Anomaly, Facts
+from weighlock.media.facts import (
+    Anomaly,
+    AudioFacts,
+    DocumentFacts,
+    Facts,
+    ImageFacts,
+    TextFacts,
+    VideoFacts,
+)
 from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
@@ -109,6 +117,34 @@ def reweigh(part: Weighed, controls: Controls, facts: Facts, rules: ModelRules) 
     """The same medium under other controls or cut shorter, for asking what that would save."""
     examined = replace(part.examined, facts=facts)
     return replace(part, examined=examined, controls=controls, tokens=estimate(facts, controls, rules).tokens)
+
+
+def explain(part: Weighed, modality: Modality | None, rules: ModelRules) -> str:
+    """How the likely tokens come about: `240 s × 1 fps × 66`. `modality` picks the sound of a film."""
+    facts, controls = part.examined.facts, part.controls
+    match facts:
+        case VideoFacts() if modality is Modality.AUDIO:
+            heard_s = controls.span_s(facts.audio_duration_s or facts.duration_s)
+            return f"{_seconds(heard_s)} of sound × {rules.video(controls).sound.tokens_per_s}"
+        case VideoFacts():
+            rule = rules.video(controls)
+            _, per_frame, _ = rule.frame.count(facts.width_px, facts.height_px)
+            fps = controls.fps or rule.default_fps
+            return f"{_seconds(controls.span_s(facts.duration_s))} × {fps:g} fps × {per_frame}"
+        case AudioFacts():
+            return f"{_seconds(controls.span_s(facts.duration_s))} × {rules.audio(controls).tokens_per_s}"
+        case DocumentFacts(pages=pages, runs=runs):
+            return f"{pages:,} pages × {part.total.likely // pages:,}" if len(runs) == 1 else f"{pages:,} pages"
+        case ImageFacts(width_px=width, height_px=height):
+            return f"{width}×{height} px"
+        case TextFacts(chars=chars):
+            return f"{chars:,} characters"
+        case _:
+            return ""
+
+
+def _seconds(duration_s: float) -> str:
+    return f"{duration_s:,.6g} s"
 
 
 def by_modality(parts: Iterable[Weighed]) -> dict[Modality, Tally]:

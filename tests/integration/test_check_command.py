@@ -1,0 +1,276 @@
+"""`weighlock check` as a user meets it: real files, real output, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import media
+import pytest
+from click.testing import CliRunner, Result
+
+from weighlock.cli import cli
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("WEIGHLOCK_CONFIG", raising=False)
+
+    def invoke(*words: str | Path, stdin: bytes | None = None) -> Result:
+        return CliRunner().invoke(cli, ["check", *map(str, words)], input=stdin)
+
+    return invoke
+
+
+def document(result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def shot(tmp_path: Path) -> Path:
+    path = tmp_path / "shot.png"
+    path.write_bytes(media.picture((1920, 1080)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def film_bytes() -> bytes:
+    return media.video(4, size=(320, 180), sound_s=4, options={"preset": "ultrafast"})
+
+
+@pytest.fixture
+def film(tmp_path: Path, film_bytes: bytes) -> Path:
+    path = tmp_path / "film.mp4"
+    path.write_bytes(film_bytes)
+    return path
+
+
+def test_files_named_together_are_one_request(run: Run, shot: Path, film: Path) -> None:
+    result = run(shot, film, "--format", "json")
+
+    report = document(result)
+    assert result.exit_code == 0
+    assert report["schema"] == 1
+    assert report["weighed"] == "together"
+    assert [part["mime"] for part in report["parts"]] == ["image/png", "video/mp4"]
+    assert report["tokens"]["IMAGE"]["likely"] == 1_100
+    assert report["tokens"]["VIDEO"]["likely"] == 4 * 66
+    assert report["tokens"]["AUDIO"]["likely"] == 100
+    assert report["verdict"] == "admit"
+    assert {limit["name"] for limit in report["limits"]} >= {"prompt_tokens", "cost_usd"}
+    assert report["confinement"]["mechanism"]
+
+
+def test_a_folder_is_weighed_file_by_file_and_hidden_files_are_left_out(run: Run, tmp_path: Path, shot: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "note.txt").write_text("hello " * 50)
+    (tmp_path / ".hidden.png").write_bytes(shot.read_bytes())
+
+    report = document(run(tmp_path, "--format", "json"))
+
+    assert report["weighed"] == "each"
+    assert [Path(part["source"]).name for part in report["parts"]] == ["shot.png", "note.txt"]
+    assert all(part["verdict"] == "admit" for part in report["parts"])
+
+
+def test_the_table_says_which_way_it_was_weighed(run: Run, tmp_path: Path, shot: Path) -> None:
+    assert "One request of 1 part" in run(shot).stdout
+    assert "a request each" in run(tmp_path).stdout
+    assert "One request of 1 part" in run(tmp_path, "--together").stdout
+
+
+def test_standard_input_is_weighed_by_its_bytes(run: Run, film_bytes: bytes) -> None:
+    report = document(run("-", "--format", "json", stdin=film_bytes))
+
+    assert report["parts"][0]["source"] == "standard input"
+    assert report["parts"][0]["mime"] == "video/mp4"
+    assert report["parts"][0]["facts"]["duration_s"] == pytest.approx(4, abs=0.05)
+
+
+def test_a_wrong_label_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    path.write_bytes(media.picture((64, 48), "JPEG"))
+
+    result = run(path)
+
+    assert "image/jpeg" in result.stdout
+    assert "labelled image/png" in result.stdout
+
+
+def test_a_wrong_label_is_refused_where_the_policy_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "weighlock.yaml").write_text(
+        "version: 1\naccounts: {a: {backend: developer}}\ndefault: {account: a, model: gemini-3.8-flash, mime_mismatch: reject}\n"
+    )
+    path = tmp_path / "photo.png"
+    path.write_bytes(media.picture((64, 48), "JPEG"))
+
+    result = run(path, "--format", "json")
+
+    assert document(result)["parts"][0]["error"]["code"] == "mime_mismatch"
+
+
+def test_over_a_limit_is_exit_code_3_with_a_refusal_that_names_the_knob(run: Run, film: Path, tmp_path: Path) -> None:
+    (tmp_path / "weighlock.yaml").write_text(
+        "version: 1\naccounts: {a: {backend: developer}}\ndefault: {account: a, model: gemini-3.8-flash}\n"
+        "endpoints: {triage: {owner: team-x, limits: {tokens: {video: 220}}}}\n"
+    )
+
+    result = run(film, "--endpoint", "triage")
+
+    assert result.exit_code == 3
+    words = " ".join(result.stdout.split())
+    assert "triage refuses: video 264 tokens, limit 220 (rule gemini-3/video," in words
+    assert "4 s × 1 fps × 66 = 264." in words
+    assert "Fits with fps 0.5 → video 132" in words
+    assert "Owner: team-x." in words
+
+
+def test_unreadable_files_stop_nothing_and_are_exit_code_4(run: Run, tmp_path: Path, shot: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(shot.read_bytes())
+    (folder / "empty.png").touch()
+    (folder / "locked.pdf").write_bytes(media.pdf(password="secret"))  # noqa: S106
+    os.mkfifo(folder / "pipe.mp4")
+    with (folder / "sparse.mp4").open("wb") as sparse:
+        sparse.truncate(3_000_000_000)
+    (folder / "z.png").write_bytes(shot.read_bytes())
+
+    result = run(folder, "--format", "json")
+
+    parts = {Path(part["source"]).name: part for part in document(result)["parts"]}
+    assert result.exit_code == 4
+    assert parts["a.png"]["tokens"]["likely"] == parts["z.png"]["tokens"]["likely"] == 1_100
+    errors = {name: part["error"]["message"] for name, part in parts.items() if part["error"]}
+    assert set(errors) == {"empty.png", "locked.pdf", "pipe.mp4", "sparse.mp4"}
+    assert "empty" in errors["empty.png"]
+    assert "password" in errors["locked.pdf"]
+    assert "FIFO" in errors["pipe.mp4"]
+    assert "safety.max.file" in errors["sparse.mp4"]
+    assert all("\n" not in message for message in errors.values())
+
+
+def test_nothing_weighed_is_exit_code_2(run: Run, tmp_path: Path) -> None:
+    assert run(tmp_path / "missing.png").exit_code == 2
+    (tmp_path / "hollow").mkdir()
+    assert run(tmp_path / "hollow").exit_code == 2
+
+
+def test_several_models_are_weighed_on_one_probe(run: Run, shot: Path) -> None:
+    report = document(run(shot, "--model", "gemini-2.5-flash,gemini-3.8-flash", "--format", "json"))
+
+    totals = {one["model"]: one["tokens"]["IMAGE"]["likely"] for one in report["models"]}
+    assert totals == {"gemini-2.5-flash": 258, "gemini-3.8-flash": 1_100}
+
+
+def test_compare_is_a_matrix_of_models_and_settings(run: Run, shot: Path, film: Path) -> None:
+    result = run(shot, film, "--compare", "gemini-2.5-flash,gemini-3.8-flash", "--format", "json")
+
+    cells = {(cell["model"], cell["setting"]): cell for cell in document(result)["compare"]}
+    assert cells["gemini-3.8-flash", "high"]["tokens"]["VIDEO"]["likely"] == 4 * 264
+    assert cells["gemini-3.8-flash", "low"]["tokens"]["IMAGE"]["likely"] < 280
+    assert cells["gemini-2.5-flash", "fps 0.5"]["tokens"]["VIDEO"]["likely"] == 2 * 263
+    assert "gemini-2.5-flash" in run(shot, "--compare", "gemini-2.5-flash").stdout
+
+
+def test_clip_fps_and_resolution_change_the_figure(run: Run, film: Path) -> None:
+    def video(*options: str) -> int:
+        tokens = document(run(film, *options, "--format", "json"))["tokens"]["VIDEO"]["likely"]
+        assert isinstance(tokens, int)
+        return tokens
+
+    assert video() == 4 * 66
+    assert video("--clip", "1-3") == 2 * 66
+    assert video("--clip", "0:02-") == 2 * 66
+    assert video("--fps", "2") == 8 * 66
+    assert video("--media-resolution", "high") == 4 * 264
+
+
+@pytest.mark.parametrize("clip", ["3", "5-2", "a-b", "1:xx-2", "-", "nan-3"])
+def test_a_clip_that_is_none_is_a_usage_error(run: Run, film: Path, clip: str) -> None:
+    result = run(film, f"--clip={clip}")
+
+    assert result.exit_code == 2
+    assert "START-END" in result.stderr
+
+
+def test_prompt_text_is_weighed_with_the_files(run: Run, shot: Path) -> None:
+    report = document(run(shot, "--text", "Describe only what is visible.", "--format", "json"))
+
+    assert report["tokens"]["TEXT"]["low"] <= 6 <= report["tokens"]["TEXT"]["high"]
+    assert report["parts"][0]["source"] == "prompt text"
+
+
+def test_json_lines_are_one_request_a_line(run: Run, tmp_path: Path, shot: Path) -> None:
+    (tmp_path / "other.png").write_bytes(media.picture((64, 64)))
+
+    lines = [json.loads(line) for line in run(tmp_path, "--format", "jsonl").stdout.splitlines()]
+
+    assert [line["tokens"]["IMAGE"]["likely"] for line in lines] == [1_089, 1_100]
+    assert all(line["schema"] == 1 for line in lines)
+
+
+def test_csv_has_a_row_a_file_and_no_formula_in_a_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "=cmd.png").write_bytes(media.picture((64, 64)))
+
+    rows = list(csv.DictReader(io.StringIO(run("=cmd.png", "--format", "csv").stdout)))
+
+    assert rows[0]["source"] == "'=cmd.png"
+    assert rows[0]["tokens_likely"] == "1089"
+
+
+def test_a_file_name_cannot_speak_to_the_terminal(run: Run, tmp_path: Path) -> None:
+    name = os.fsdecode(b"bad\x1b[31m\xff.png")
+    (tmp_path / name).write_bytes(media.picture((64, 64)))
+
+    table, lines = run(tmp_path), run(tmp_path, "--format", "jsonl")
+
+    assert table.exit_code == lines.exit_code == 0
+    assert "\x1b" not in table.stdout
+    assert json.loads(lines.stdout)["parts"][0]["mime"] == "image/png"
+
+
+def test_an_unknown_model_is_weighed_high_and_flagged(run: Run, shot: Path) -> None:
+    result = run(shot, "--model", "gemini-9-xenon", "--format", "json")
+
+    report = document(result)
+    assert report["known_model"] is False
+    assert report["parts"][0]["confidence"] == "assumed"
+    assert report["verdict"] == "reject"
+    assert "no price is known" in report["refusal"]
+
+
+def test_output_tokens_are_added_to_the_cost(run: Run, shot: Path) -> None:
+    without = document(run(shot, "--format", "json"))["cost_usd"]["likely"]
+    with_answer = document(run(shot, "--output-tokens", "1000", "--format", "json"))["cost_usd"]["likely"]
+
+    assert float(with_answer) > float(without)
+
+
+def test_an_unknown_endpoint_names_the_nearest(run: Run, shot: Path) -> None:
+    result = run(shot, "--endpoint", "bug_trage")
+
+    assert "bug_triage" in str(result.exception)
+
+
+def test_a_link_to_a_folder_is_not_followed(run: Run, tmp_path: Path, shot: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(shot.read_bytes())
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+
+    report = document(run(folder, "--format", "json"))
+
+    assert len(report["parts"]) == 1
