@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weighlock.errors import ConfigError
 from weighlock.settings import dump, load
 from weighlock.settings.text import Document, dump_yaml, read_yaml
 
@@ -87,6 +89,54 @@ def test_settings_written_down_and_read_again_are_the_same(document: dict[str, A
         path.write_text(dump(settings), encoding="utf-8")
 
         assert load(path, environ={}) == settings
+
+
+KEYS = st.sampled_from(
+    [
+        "version",
+        "include",
+        "accounts",
+        "default",
+        "endpoints",
+        "rules",
+        "safety",
+        "pricing",
+        "developer",
+        "backend",
+        "x",
+        "limits",
+        "tokens",
+        "video",
+        "windows",
+        "day",
+        "media",
+        "models",
+        "overrides",
+        "labels",
+        "max",
+        "overlay",
+        "model",
+    ]
+)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | WORDS,
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(KEYS, below, max_size=4),
+    max_leaves=25,
+)
+VARIABLES = st.dictionaries(
+    st.lists(KEYS, min_size=1, max_size=4).map(lambda keys: "WEIGHLOCK_" + "__".join(keys).upper()), WORDS, max_size=2
+)
+
+
+@given(st.dictionaries(KEYS, JUNK, max_size=6), VARIABLES)
+def test_whatever_the_file_and_the_variables_hold_a_mistake_is_a_config_error(
+    values: dict[str, Any], environ: dict[str, str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "weighlock.yaml"
+        path.write_text(dump_yaml({"version": 1, **values}), encoding="utf-8")
+        with contextlib.suppress(ConfigError):
+            load(path, environ=environ, cwd=Path(folder))
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.decimals(-(10**6), 10**6, places=4) | st.text()

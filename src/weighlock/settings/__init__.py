@@ -70,7 +70,7 @@ def find(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     if path is not None:
         return folder / path
     if named := variables.get(CONFIG_VARIABLE):
-        return folder / Path(named).expanduser()
+        return folder / named
     for candidate in (folder / "weighlock.yaml", folder / "config" / "weighlock.yaml"):
         if candidate.is_file():
             return candidate

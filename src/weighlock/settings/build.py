@@ -194,7 +194,12 @@ def _beside(key: tuple[str, ...], text: str, document: Document, cwd: Path) -> P
     """A path relative to the file that names it, or to the working directory where a variable does."""
     mark = document.marks.get(key, "")
     file, _, line = mark.rpartition(":")
-    return (Path(file).parent if line.isdigit() else cwd) / Path(text).expanduser()
+    folder = Path(file).parent if line.isdigit() else cwd
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError:
+        document.wrong(key, f"no home directory is known for {text!r}")
+        return folder / text
 
 
 def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:

@@ -127,8 +127,10 @@ def _set(document: Document, path: KeyPath, variable: str, value: Any) -> None:
     into = document.values
     for key in path[:-1]:
         below = into.get(key)
-        if not isinstance(below, dict):
+        if below is None:
             below = into[key] = {}
+        if not isinstance(below, dict):
+            return  # the file's own mistake at this key is told; laying a value over it would hide that
         into = below
     into[path[-1]] = value
     document.marks[path] = variable

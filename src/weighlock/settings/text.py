@@ -112,6 +112,8 @@ def read_yaml(path: Path, document: Document) -> None:
         document.problems.append(Problem(str(path), "", f"no such file{_nearest_file(path)}"))
     except UnicodeDecodeError:
         document.problems.append(Problem(str(path), "", "is not UTF-8 text"))
+    except ValueError:
+        document.problems.append(Problem(repr(str(path)), "", "is no file name"))
     except OSError as error:
         document.problems.append(Problem(str(path), "", f"cannot be read: {error.strerror}"))
     except yaml.MarkedYAMLError as error:

@@ -290,6 +290,8 @@ class TestInclude:
 
     def test_a_wildcard_may_match_nothing_but_a_plain_name_may_not(self, tmp_path: Path) -> None:
         assert loaded(tmp_path, self.MAIN).endpoint("quiet").name == "quiet"
+        assert "is no file name" in only_mistake(tmp_path, 'include: ["a\\0b"]\n' + BASE)
+        assert "is no pattern" in only_mistake(tmp_path, "include: [/etc/*.yaml]\n" + BASE)
         assert "other.yaml: no such file" in only_mistake(tmp_path, "include: [other.yaml]\n" + BASE)
 
 
@@ -358,6 +360,8 @@ class TestMistakes:
             ("warn_at: 0.8", "warn_at: 1.2", "less than or equal to 1"),
             ("Europe/Berlin", "Europe/Berln", "no time zone"),
             ("    mode: enforce", "    limits_: 1", "unknown key"),
+            ("backend: developer,", "backend: developer, api_key_file: ~nobody-here/key,", "once"),
+            ("project: acme", "api_key_file: ~nobody-here/key", "no home directory is known for"),
             ("    mode: enforce", "    models: a", "list"),
             ("  quiet:", "  quiet: 5", "must be a mapping of keys, not 5"),
             ("  quiet:", "  Quiet:", "lower-case"),
@@ -441,6 +445,11 @@ class TestEnvironment:
 
         assert problem.startswith(f"{variable}: ")
         assert complaint in problem
+
+    def test_a_variable_does_not_hide_a_mistake_of_the_file(self, tmp_path: Path) -> None:
+        problem = only_mistake(tmp_path, BASE + "safety: 5\n", WEIGHLOCK_SAFETY__MAX__PAGES="5")
+
+        assert "weighlock.yaml:19: safety: must be a mapping of keys, not 5" in problem
 
     def test_a_variable_that_holds_a_key_is_no_setting(self, tmp_path: Path) -> None:
         text = BASE.replace("GEMINI_API_KEY", "WEIGHLOCK_KEY")
