@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +234,7 @@ def _starts(name: str) -> Iterator[date]:
 
 @cache
 def _file() -> Mapping[str, Any]:
-    text = resources.files("weighlock").joinpath("prices.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("prices.toml").read_text(encoding="utf-8")
     return MappingProxyType(tomllib.loads(text))
 
 
