@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from weighlock.codecs import seccomp
@@ -96,8 +97,8 @@ def try_limits(memory_bytes: int) -> list[str]:
 
     `cpu` is read back instead of burnt, because the kernel counts it in whole seconds. The wall limit is tried from outside.
     """
-    attempts = {
-        "system calls": _cannot_open_socket_or_fork,
+    attempts: dict[str, Callable[[], bool]] = {
+        "system calls": _cannot_reach_out,
         "memory": lambda: _cannot_allocate(memory_bytes + 2**26),
         "file size": lambda: _limit_is_low("RLIMIT_FSIZE", 0),
         "open files": lambda: _limit_is_low("RLIMIT_NOFILE", 16),
@@ -107,16 +108,28 @@ def try_limits(memory_bytes: int) -> list[str]:
     return [name for name, held in attempts.items() if held()]
 
 
-def _cannot_open_socket_or_fork() -> bool:
-    for deed in (lambda: socket.socket().close(), lambda: os.close(os.open("/", os.O_RDONLY)), _fork_once, _signal_parent):
-        try:
-            deed()
-        except PermissionError:
-            continue
-        except OSError:
-            return False
+def _cannot_reach_out() -> bool:
+    """A socket, a file, another process, a signal to the parent: the kernel must forbid each."""
+    deeds: tuple[Callable[[], None], ...] = (_open_socket, _open_file, _fork_once, _signal_parent)
+    return all(_forbidden(deed) for deed in deeds)
+
+
+def _forbidden(deed: Callable[[], None]) -> bool:
+    try:
+        deed()
+    except PermissionError:
+        return True
+    except OSError:
         return False
-    return True
+    return False
+
+
+def _open_socket() -> None:
+    socket.socket().close()
+
+
+def _open_file() -> None:
+    os.close(os.open("/", os.O_RDONLY))
 
 
 def _fork_once() -> None:

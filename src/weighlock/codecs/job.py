@@ -75,13 +75,16 @@ def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:
         raise MalformedMedia("the file is empty", size_bytes=0)
     if len(view) != job.size_bytes:
         raise MalformedMedia(
-            f"the file changed while it was read: {job.size_bytes:,} bytes, now {len(view):,}", size_bytes=job.size_bytes
+            f"the file changed while it was read: {job.size_bytes:,} bytes, now {len(view):,}",
+            size_bytes=job.size_bytes,
         )
     bounds = Bounds(
         max_pixels=job.max_pixels, max_duration_s=job.max_duration_s, max_pages=job.max_pages, max_frames=job.max_frames,
         scan_cpu_s=job.cpu_s * 0.8,
     )  # fmt: skip
-    probed: Probed = import_module(_DOORS[job.modality]).probe(view, mime=job.mime, modality=job.modality, bounds=bounds)
+    probed: Probed = import_module(_DOORS[job.modality]).probe(
+        view, mime=job.mime, modality=job.modality, bounds=bounds
+    )
     return probed
 
 
@@ -100,11 +103,14 @@ def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str]) -> bytes:
         return wire.dump_failure(
             MalformedMedia(
                 f"probing it takes more than {job.memory_bytes // 2**20} MiB of memory (safety limit of the worker)",
-                limit="memory", memory_bytes=job.memory_bytes,
+                limit="memory",
+                memory_bytes=job.memory_bytes,
             )  # fmt: skip
         )
     except Exception as error:  # noqa: BLE001 - whatever a codec throws at hostile bytes is a verdict on the bytes
-        return wire.dump_failure(MalformedMedia(f"the prober failed on it: {type(error).__name__}", cause=type(error).__name__))
+        return wire.dump_failure(
+            MalformedMedia(f"the prober failed on it: {type(error).__name__}", cause=type(error).__name__)
+        )
 
 
 def _versions() -> dict[str, str]:

@@ -6,7 +6,6 @@ the headers, and FFmpeg is not handed tables that promise more than the file can
 
 from __future__ import annotations
 
-import math
 import mmap
 import struct
 from array import array
@@ -22,7 +21,10 @@ _MAX_DEPTH = 8
 _MAX_EDITS = 10_000
 _FREE_SAMPLES = 1_000_000
 """Samples of constant size that are let through without proof: a truncated file promises more than it holds."""
+_UNKNOWN = {0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
 _ROTATIONS = {(0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
+
+_NEAR_AN_END = 64
 
 _U32 = struct.Struct(">I")
 _I32 = struct.Struct(">i")
@@ -51,8 +53,8 @@ class Track:
     edits: list[tuple[int, int]] = field(default_factory=list)
     """(duration in movie ticks, media time in track ticks or -1)."""
     rotation_deg: int = 0
-    defaults: tuple[int, int] = (0, 0)
-    """`trex`: sample duration and size in fragments that do not say."""
+    delay_ticks: int = 0
+    """Largest composition offset near either end: with B-frames, pictures are shown later than they are decoded."""
 
     @property
     def media_s(self) -> float:
@@ -61,8 +63,10 @@ class Track:
 
     @property
     def header_s(self) -> float:
-        unknown = self.header_ticks in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
-        return self.header_ticks / self.timescale if self.timescale and not unknown else 0.0
+        if self.timescale == 0 or self.header_ticks in _UNKNOWN:
+            return 0.0
+        within_delay = self.table_ticks < self.header_ticks <= self.table_ticks + self.delay_ticks
+        return (self.table_ticks if within_delay else self.header_ticks) / self.timescale
 
     def presented_s(self, movie_timescale: int) -> tuple[float, float]:
         """(start, end) of what a player shows of this track, after its edit list, which is what drops AAC priming."""
@@ -73,8 +77,11 @@ class Track:
                 start += length if shown == 0 else 0.0
                 shown += length if shown else 0.0
                 continue
-            left = self.media_s - media_time / self.timescale if self.timescale else 0.0
-            shown += max(0.0, min(length, left) if duration else left)
+            if duration:
+                left = (self.table_ticks + self.delay_ticks - media_time) / self.timescale if self.timescale else 0.0
+                shown += max(0.0, min(length, left))
+            else:
+                shown += self.media_s
         return (start, start + shown) if shown else (start, start + self.media_s)
 
 
@@ -89,8 +96,7 @@ class Movie:
 
     @property
     def header_s(self) -> float:
-        unknown = self.header_ticks in (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
-        return self.header_ticks / self.timescale if self.timescale and not unknown else 0.0
+        return self.header_ticks / self.timescale if self.timescale and self.header_ticks not in _UNKNOWN else 0.0
 
     @property
     def samples_bytes(self) -> int:
@@ -108,6 +114,8 @@ class _Reader:
         self.boxes = 0
         self.movie = Movie()
         self.seen_moov = False
+        self.defaults: dict[int, tuple[int, int]] = {}
+        """`trex`: sample duration and size by track, for fragments that do not say."""
 
     def children(self, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
         """(type, start of the content, end) of each box between two offsets."""
@@ -160,7 +168,8 @@ def read_movie(view: mmap.mmap) -> Movie:
             _read_moof(reader, start, end)
     if not reader.seen_moov and not reader.movie.fragmented:
         raise MalformedMedia(
-            "truncated: the movie header (moov) is missing, so the upload or recording was probably cut off", reason="truncated"
+            "truncated: the movie header (moov) is missing, so the upload or recording was probably cut off",
+            reason="truncated",
         )
     return reader.movie
 
@@ -184,9 +193,7 @@ def _read_moov(reader: _Reader, start: int, end: int) -> None:
 
 def _trex(reader: _Reader, at: int) -> None:
     track_id, _, duration, size = struct.unpack_from(">IIII", reader.view, at + 4)
-    for track in reader.movie.tracks:
-        if track.track_id == track_id:
-            track.defaults = (duration, size)
+    reader.defaults[track_id] = (duration, size)
 
 
 def _clock(reader: _Reader, at: int, end: int, *, skip: int) -> tuple[int, int]:
@@ -217,6 +224,8 @@ def _read_track(reader: _Reader, track: Track, start: int, end: int, depth: int)
             _elst(reader, track, at, stop)
         elif kind == b"stts":
             _stts(reader, track, at, stop)
+        elif kind == b"ctts":
+            _ctts(reader, track, at, stop)
         elif kind in (b"stsz", b"stz2"):
             _stsz(reader, track, at, stop, packed=kind == b"stz2")
 
@@ -224,10 +233,10 @@ def _read_track(reader: _Reader, track: Track, start: int, end: int, depth: int)
 def _tkhd(reader: _Reader, track: Track, at: int, end: int) -> None:
     ids = at + (20 if at < end and reader.view[at] == 1 else 12)
     track.track_id = reader.u32(ids, end)
-    matrix = ids + (36 if reader.view[at] == 1 else 32) - (4 if reader.view[at] == 1 else 4)
+    matrix = ids + (32 if reader.view[at] == 1 else 28)
     if matrix + 20 <= end:
-        a, b, _, c, d = (_I32.unpack_from(reader.view, matrix + 4 * i)[0] for i in range(5))
-        track.rotation_deg = _ROTATIONS.get(tuple((v > 0) - (v < 0) for v in (a, b, c, d)), 0)  # type: ignore[arg-type]
+        signs = [(v > 0) - (v < 0) for v in struct.unpack_from(">5i", reader.view, matrix)]
+        track.rotation_deg = _ROTATIONS.get((signs[0], signs[1], signs[3], signs[4]), 0)
 
 
 def _elst(reader: _Reader, track: Track, at: int, end: int) -> None:
@@ -252,6 +261,13 @@ def _stts(reader: _Reader, track: Track, at: int, end: int) -> None:
     track.table_ticks += sum(map(mul, counts, deltas))
     for count, delta in zip(counts, deltas, strict=True):
         track.deltas[delta] = track.deltas.get(delta, 0) + count
+
+
+def _ctts(reader: _Reader, track: Track, at: int, end: int) -> None:
+    entries = max(0, min(reader.u32(at + 4, end), (end - at - 8) // 8))
+    ends = [*range(min(entries, _NEAR_AN_END)), *range(max(0, entries - _NEAR_AN_END), entries)]
+    track.delay_ticks = max((_I32.unpack_from(reader.view, at + 12 + 8 * i)[0] for i in ends), default=0)
+    track.delay_ticks = max(0, track.delay_ticks)
 
 
 def _stsz(reader: _Reader, track: Track, at: int, end: int, *, packed: bool) -> None:
@@ -288,13 +304,13 @@ def _read_traf(reader: _Reader, start: int, end: int) -> None:
         if kind == b"tfhd":
             flags = reader.u32(at, stop) & 0xFFFFFF
             track_id = reader.u32(at + 4, stop)
-            track = next((t for t in reader.movie.tracks if t.track_id == track_id), None)
-            duration, size = track.defaults if track else (0, 0)
-            at += 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
+            track = reader.movie.track(track_id)
+            duration, size = reader.defaults.get(track_id, (0, 0))
+            field_at = at + 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
             if flags & 8:
-                duration, at = reader.u32(at, stop), at + 4
+                duration, field_at = reader.u32(field_at, stop), field_at + 4
             if flags & 16:
-                size = reader.u32(at, stop)
+                size = reader.u32(field_at, stop)
         elif kind == b"trun" and track is not None:
             _trun(reader, track, at, stop, duration, size)
 
@@ -304,12 +320,16 @@ def _trun(reader: _Reader, track: Track, at: int, end: int, duration: int, size:
     at += 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
     columns = [flag for flag in (0x100, 0x200, 0x400, 0x800) if flags & flag]
     if columns and count > (end - at) // (4 * len(columns)):
-        raise MalformedMedia(f"a fragment promises {count:,} samples and lists {(end - at) // (4 * len(columns)):,}", samples=count)
+        raise MalformedMedia(
+            f"a fragment promises {count:,} samples and lists {(end - at) // (4 * len(columns)):,}", samples=count
+        )
     if not flags & 0x200 and size * count > reader.size and count > _FREE_SAMPLES // 10:
         raise MalformedMedia(f"a fragment promises {count:,} samples of {size:,} bytes", samples=count)
     if not columns and size == 0 and count > _FREE_SAMPLES // 10:
         raise MalformedMedia(f"a fragment promises {count:,} empty samples", samples=count)
     words = reader.words(at, end, count * len(columns))
+    if flags & 0x800 and count and not track.samples:
+        track.delay_ticks = max(0, _I32.unpack_from(reader.view, at + 4 * columns.index(0x800))[0])
     if flags & 0x100:
         durations = words[0 :: len(columns)]
         track.table_ticks += sum(durations)
@@ -324,18 +344,3 @@ def _trun(reader: _Reader, track: Track, at: int, end: int, duration: int, size:
         track.sample_bytes += size * count
     track.samples += count
     track.sized_samples += count
-
-
-def steady(deltas: dict[int, int]) -> bool | None:
-    """Whether frames come at one pace: 95 % of them within a tenth (or one tick) of the median. `None` for fewer than three."""
-    total = sum(deltas.values())
-    if total < 3:
-        return None
-    seen, median = 0, 0
-    for delta in sorted(deltas):
-        seen += deltas[delta]
-        median = delta
-        if seen * 2 >= total:
-            break
-    slack = max(1, math.ceil(median * 0.1))
-    return sum(n for delta, n in deltas.items() if abs(delta - median) <= slack) >= 0.95 * total

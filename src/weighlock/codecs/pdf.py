@@ -11,7 +11,7 @@ import logging
 import mmap
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import pikepdf
 import pypdfium2
@@ -39,12 +39,16 @@ _SAMPLE = (
 
 
 def warm_up() -> None:
-    """Open a one-page document both ways, so that nothing is left to be imported or mapped."""
+    """Open a document both ways, a plain and an encrypted one, so that nothing is left to be imported, mapped or seeded."""
     logging.getLogger("pikepdf").disabled = True
     logging.getLogger("pypdfium2").disabled = True
-    with pikepdf.open(_Window(_SAMPLE), access_mode=pikepdf.AccessMode.stream) as document:
-        list(_leaves(document, 8))
-    _pdfium_sizes(_Window(_SAMPLE), 8)
+    locked = io.BytesIO()
+    with _open(_SAMPLE) as document:
+        document.save(locked, encryption=pikepdf.Encryption(owner="owner"))
+    for sample in (_SAMPLE, locked.getvalue()):
+        with _open(sample) as document:
+            list(_leaves(document, 8))
+        _pdfium_sizes(_Window(sample), 8)
 
 
 def versions() -> dict[str, str]:
@@ -63,7 +67,9 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
     except InputError:
         raise
     except pikepdf.PasswordError as error:
-        raise UnsupportedMedia("encrypted with a password; remove the password and send it again", encrypted=True) from error
+        raise UnsupportedMedia(
+            "encrypted with a password; remove the password and send it again", encrypted=True
+        ) from error
     except (pikepdf.PdfError, ValueError, RuntimeError, TypeError, KeyError, OSError) as error:
         return _by_pdfium_alone(view, bounds, error)
     if not sizes:
@@ -74,7 +80,9 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
         detail = f"{len(sizes):,} pages in its page tree, {seen_by_pdfium:,} by the count another reader believes"
         anomalies.append(Anomaly(code="page_count_mismatch", detail=detail))
     return Probed(
-        facts=_facts(sizes, pages_high=max(len(sizes), seen_by_pdfium or 0), encrypted=encrypted, source=FactSource.SCANNED),
+        facts=_facts(
+            sizes, pages_high=max(len(sizes), seen_by_pdfium or 0), encrypted=encrypted, source=FactSource.SCANNED
+        ),
         anomalies=tuple(anomalies),
     )
 
@@ -88,8 +96,13 @@ def _facts(sizes: list[tuple[float, float]], *, pages_high: int, encrypted: bool
 
 
 def _walked(view: mmap.mmap, max_pages: int) -> tuple[list[tuple[float, float]], bool]:
-    with pikepdf.open(_Window(view), access_mode=pikepdf.AccessMode.stream, suppress_warnings=True) as document:
+    with _open(view) as document:
         return list(_leaves(document, max_pages)), bool(document.is_encrypted)
+
+
+def _open(data: bytes | mmap.mmap) -> pikepdf.Pdf:
+    window = cast("BinaryIO", _Window(data))
+    return pikepdf.open(window, access_mode=pikepdf.AccessMode.stream, suppress_warnings=True)
 
 
 def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, float]]:
@@ -107,7 +120,9 @@ def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, floa
         node, above, depth = stack.pop()
         nodes += 1
         if depth > _MAX_DEPTH or nodes > max_pages * _MAX_NODES_PER_PAGE:
-            raise MalformedMedia(f"its page tree is deeper than {_MAX_DEPTH} or has {nodes:,} nodes for {pages:,} pages")
+            raise MalformedMedia(
+                f"its page tree is deeper than {_MAX_DEPTH} or has {nodes:,} nodes for {pages:,} pages"
+            )
         if not isinstance(node, pikepdf.Dictionary):
             continue
         kids = node.get("/Kids")
@@ -142,7 +157,7 @@ def _box(value: Any) -> tuple[float, float, float, float] | None:
     if not isinstance(value, pikepdf.Array) or len(value) < 4:
         return None
     numbers = [_number(value[i], float("nan")) for i in range(4)]
-    if any(n != n or abs(n) > _LARGEST_PT for n in numbers):
+    if any(not abs(n) <= _LARGEST_PT for n in numbers):
         return None
     (x0, x1), (y0, y1) = sorted((numbers[0], numbers[2])), sorted((numbers[1], numbers[3]))
     return (x0, y0, x1, y1) if x1 > x0 and y1 > y0 else None
@@ -183,7 +198,9 @@ def _pdfium_count(window: _Window) -> int | None:
 def _pdfium_sizes(window: _Window, max_pages: int) -> list[tuple[float, float]]:
     with pypdfium2.PdfDocument(window) as document:
         if len(document) > max_pages:
-            raise MediaTooLarge(f"{len(document):,} pages; at most {max_pages:,} (safety.max.pages)", max_pages=max_pages)
+            raise MediaTooLarge(
+                f"{len(document):,} pages; at most {max_pages:,} (safety.max.pages)", max_pages=max_pages
+            )
         sizes = [document.get_page_size(i) for i in range(len(document))]
     return [(round(w, 2), round(h, 2)) if w > 0 and h > 0 else _LETTER for w, h in sizes]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import mmap
 import warnings
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import pi_heif
 from PIL import Image, ImageFile, UnidentifiedImageError
 from PIL import __version__ as pillow_version
 
-from weighlock.errors import MalformedMedia, MediaTooLarge, UnsupportedMedia
+from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, FactSource, ImageFacts, Probed
 from weighlock.request import Modality
 
@@ -24,7 +24,17 @@ _FORMATS = {
     "image/heif-sequence": ("HEIF",), "image/avif": ("AVIF",), "image/avif-sequence": ("AVIF",),
 }  # fmt: skip
 _ORIENTATION = 0x0112
-_READ_ERRORS = (UnidentifiedImageError, OSError, ValueError, RuntimeError, SyntaxError, EOFError, IndexError, KeyError, TypeError)
+_READ_ERRORS = (
+    UnidentifiedImageError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    SyntaxError,
+    EOFError,
+    IndexError,
+    KeyError,
+    TypeError,
+)
 
 
 def warm_up() -> None:
@@ -54,10 +64,14 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
     view.seek(0)
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
-        with Image.open(view, formats=formats) as image:
+        with Image.open(cast("IO[bytes]", view), formats=formats) as image:
             return _facts(image, bounds)
+    except InputError:
+        raise
     except _READ_ERRORS as error:
-        raise MalformedMedia(f"it does not open as {formats[0]}: {type(error).__name__}", cause=type(error).__name__) from error
+        raise MalformedMedia(
+            f"it does not open as {formats[0]}: {type(error).__name__}", cause=type(error).__name__
+        ) from error
 
 
 def _facts(image: Image.Image, bounds: Bounds) -> Probed:
@@ -73,7 +87,9 @@ def _facts(image: Image.Image, bounds: Bounds) -> Probed:
     if orientation >= 5:
         width, height = height, width
     frames, anomalies = _frames(image, bounds)
-    facts = ImageFacts(width_px=width, height_px=height, orientation=orientation, frames=frames, size_source=FactSource.HEADER)
+    facts = ImageFacts(
+        width_px=width, height_px=height, orientation=orientation, frames=frames, size_source=FactSource.HEADER
+    )
     return Probed(facts=facts, anomalies=anomalies)
 
 

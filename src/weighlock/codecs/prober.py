@@ -35,13 +35,16 @@ class Prober:
         self.limits = limits or ProbeLimits()
         self._supervised = supervised
         self._confinement: Confinement | None = None
+        self._program: Program | None = None
         self._reset()
         _alive.add(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -88,7 +91,7 @@ class Prober:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(self.limits.workers + self.limits.queue)
         self._workers = threading.BoundedSemaphore(self.limits.workers)
-        self._program: Program | None = None
+        self._program = None
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -105,7 +108,13 @@ class Prober:
             self._places.release()
 
     def _job(
-        self, task: str, *, size_bytes: int = 0, mime: str = "", modality: Modality = Modality.IMAGE, wall_s: float | None = None
+        self,
+        task: str,
+        *,
+        size_bytes: int = 0,
+        mime: str = "",
+        modality: Modality = Modality.IMAGE,
+        wall_s: float | None = None,
     ) -> wire.Job:
         limits = self.limits
         return wire.Job(

@@ -17,7 +17,9 @@ _START_S = 20.0
 _GRACE_S = 5.0
 _CHUNK = 65536
 
-_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
+_BOOT = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
+)
 """Run under `-I`, which ignores the environment and the working directory; the host's own import path is handed over instead."""
 
 
@@ -134,7 +136,11 @@ def ask_once(job: wire.Job, medium: int | None) -> wire.Outcome:
         finally:
             timer.cancel()
     return wire.Outcome(
-        payload=b"" if too_much else payload, exit_code=max(code, 0), signal=max(-code, 0), timed_out=timed_out, too_much=too_much
+        payload=b"" if too_much else payload,
+        exit_code=max(code, 0),
+        signal=max(-code, 0),
+        timed_out=timed_out,
+        too_much=too_much,
     )
 
 
@@ -162,5 +168,3 @@ def _read_all(source: socket.socket) -> bytes:
 def fork_available() -> bool:
     """Whether this system can run the forking program; elsewhere each file gets a process of its own."""
     return sys.platform == "linux" and hasattr(socket, "send_fds") and hasattr(os, "fork")
-
-

@@ -13,8 +13,8 @@ import av.container
 import av.error
 import av.logging
 
-from weighlock.codecs import mp4, walkers
-from weighlock.codecs.streams import Evidence, mismatch
+from weighlock.codecs import ebml, mp4, walkers
+from weighlock.codecs.streams import Evidence, mismatch, steady
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, Probed, VideoFacts
 from weighlock.request import Modality
@@ -44,7 +44,17 @@ _MAX_OPEN_PIXELS = 40_000_000
 _FASTEST_FPS = 1000.0
 """Above this a frame rate is a false clock, not a camera."""
 _PLAIN_FPS = 24.0
-_READ_ERRORS = (av.error.FFmpegError, ValueError, OSError, EOFError, IndexError, RuntimeError, SystemError, UnicodeError)
+_GUESSED_DURATION = {"mp3", "aac", "ac3", "eac3", "amr", "mpeg", "mpegvideo", "mpegts", "wav", "w64"}
+_READ_ERRORS = (  # what PyAV lets out besides its own
+    av.error.FFmpegError,
+    ValueError,
+    OSError,
+    EOFError,
+    IndexError,
+    RuntimeError,
+    SystemError,
+    UnicodeError,
+)
 
 
 def warm_up() -> None:
@@ -70,7 +80,9 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
         raise UnsupportedMedia(f"{mime} is not a kind of sound or video that can be probed", mime=mime)
     movie = mp4.read_movie(view) if demuxers == _MOV else None
     if movie is not None and len(movie.tracks) > _MAX_STREAMS:
-        raise UnsupportedMedia(f"{len(movie.tracks):,} tracks; at most {_MAX_STREAMS} are probed", tracks=len(movie.tracks))
+        raise UnsupportedMedia(
+            f"{len(movie.tracks):,} tracks; at most {_MAX_STREAMS} are probed", tracks=len(movie.tracks)
+        )
     with _open(view, demuxers) as container:
         return _Reading(container, view, movie, modality, bounds).facts()
 
@@ -87,7 +99,9 @@ def _open(view: mmap.mmap, demuxers: str) -> av.container.InputContainer:
             },
         )  # fmt: skip
     except av.error.ArgumentError as error:
-        raise UnsupportedMedia("its bytes are another format than its signature says, or past a bound of the decoder") from error
+        raise UnsupportedMedia(
+            "its bytes are another format than its signature says, or past a bound of the decoder"
+        ) from error
     except MemoryError:
         raise
     except _READ_ERRORS as error:
@@ -106,7 +120,12 @@ class _Reading:
     """One open container and what is known about it from elsewhere."""
 
     def __init__(
-        self, container: av.container.InputContainer, view: mmap.mmap, movie: mp4.Movie | None, modality: Modality, bounds: Bounds
+        self,
+        container: av.container.InputContainer,
+        view: mmap.mmap,
+        movie: mp4.Movie | None,
+        modality: Modality,
+        bounds: Bounds,
     ) -> None:
         self.container = container
         self.view = view
@@ -124,7 +143,9 @@ class _Reading:
         evidence, source = self._evidence()
         facts = self._video(evidence, source) if self.pictures else self._audio(evidence, source)
         if self.modality is Modality.AUDIO and self.pictures:
-            self.anomalies.append(Anomaly(code="has_pictures", detail="taken for sound, but it also holds moving pictures"))
+            self.anomalies.append(
+                Anomaly(code="has_pictures", detail="taken for sound, but it also holds moving pictures")
+            )
         if facts.duration_s > self.bounds.max_duration_s:
             raise MediaTooLarge(
                 f"{facts.duration_s:,.1f} s; at most {self.bounds.max_duration_s:,.0f} s are probed (safety.max.duration_s)",
@@ -140,9 +161,11 @@ class _Reading:
         if self.movie is not None:
             return self._from_movie(self.movie)
         if "matroska" in name:
-            hopped = walkers.matroska(self.view)
-            if hopped is not None and len(hopped) >= len(self.pictures) + len(self.sounds):
-                return self._from_matroska(hopped)
+            skeleton = ebml.read_skeleton(self.view)
+            if skeleton is not None:
+                found = self._from_matroska(skeleton)
+                if found is not None:
+                    return found, FactSource.SCANNED if skeleton.whole else FactSource.HEADER
         alone = self.sounds[0] if len(self.sounds) == 1 and not self.pictures else None
         walker = {"mp3": walkers.mpeg_audio, "aac": walkers.adts, "wav": walkers.wave}.get(name)
         if alone is not None and walker is not None:
@@ -173,25 +196,34 @@ class _Reading:
 
     def _of_track(self, stream: Any, track: mp4.Track, movie_timescale: int) -> Evidence:
         start, end = track.presented_s(movie_timescale)
-        claims = {"its samples": track.media_s, "its track header": track.header_s}
-        evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=mp4.steady(track.deltas))
-        frames_s = track.samples * _frame_s(stream)
-        if frames_s:
-            claims["its frames"] = frames_s
-            if mismatch(track.media_s, {"frames": frames_s}):  # decoders count samples, whatever the clock says
-                evidence.end_s = start + frames_s
+        claims = {"its samples": track.media_s} if track.media_s > end - start else {}
+        claims["its track header"] = track.header_s
+        evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=steady(track.deltas))
+        _trust_frames(evidence, track.samples * _frame_s(stream), clock_s=track.media_s)
         return evidence
 
-    def _from_matroska(self, hopped: dict[int, Evidence]) -> tuple[dict[int, Evidence], FactSource]:
+    def _from_matroska(self, skeleton: ebml.Skeleton) -> dict[int, Evidence] | None:
+        """Both see tracks in file order, so the n-th of a kind is the same one; `None` where they see different numbers."""
         found = {}
-        for stream in [*self.pictures, *self.sounds]:
-            evidence = hopped.get(stream.id)
-            if evidence is None:
-                return self._scan(), FactSource.SCANNED
-            rate = stream.average_rate if stream.type == "video" else None
-            evidence.end_s += float(1 / rate) if rate else _frame_s(stream)
-            found[stream.index] = evidence
-        return found, FactSource.HEADER
+        for streams, kind in ((self.pictures, "video"), (self.sounds, "audio")):
+            tracks = skeleton.of_kind(kind)
+            if len(tracks) != len(streams):
+                return None
+            for stream, track in zip(streams, tracks, strict=True):
+                frame_s = track.frame_s or _frame_s(stream)
+                tail_s = (
+                    track.tail * skeleton.scale_s
+                    or frame_s * track.tail_frames
+                    or 1 / (track.pace(skeleton.scale_s) or 1e9)
+                )
+                evidence = Evidence(
+                    start_s=max(0, track.first or 0) * skeleton.scale_s, end_s=track.last * skeleton.scale_s + tail_s,
+                    packets=track.frames if skeleton.whole else None, steady=track.steady(), pace=track.pace(skeleton.scale_s),
+                )  # fmt: skip
+                if skeleton.whole:
+                    _trust_frames(evidence, track.frames * _frame_s(stream), clock_s=evidence.span_s)
+                found[stream.index] = evidence
+        return found
 
     def _scan(self) -> dict[int, Evidence]:
         """Walk every packet. Bounded by CPU time; a damaged end is an anomaly, no packet at all an error."""
@@ -222,7 +254,7 @@ class _Reading:
         """What the file as a whole says of its length; 0 where FFmpeg only guesses from the bitrate or the last packets."""
         if self.movie is not None:
             return self.movie.header_s
-        if self.container.format.name in ("mp3", "aac", "ac3", "eac3", "amr", "mpeg", "mpegvideo", "mpegts", "wav"):
+        if self.container.format.name in _GUESSED_DURATION:
             return 0.0
         return max(0.0, (self.container.duration or 0) / 1_000_000)
 
@@ -285,10 +317,10 @@ class _Reading:
         return track.rotation_deg if track else 0
 
     def _pace(self, stream: Any, seen: Evidence) -> float | None:
-        media_s = seen.claims.get("its samples", seen.span_s)
+        media_s = max(seen.span_s, seen.claims.get("its samples", 0.0))
         if seen.packets and media_s > 0:
             return round(seen.packets / media_s, 3)
-        rate = stream.average_rate
+        rate = seen.pace or stream.average_rate
         return round(float(rate), 3) if rate else None
 
 
@@ -298,8 +330,14 @@ class _Tally:
     def __init__(self, stream: Any) -> None:
         self.base = float(stream.time_base) if stream.time_base else 0.0
         self.frame_s = _frame_s(stream)
-        self.usual = int(1 / stream.average_rate / stream.time_base) if stream.type == "video" and stream.average_rate else 0
+        self.usual = (
+            int(1 / stream.average_rate / stream.time_base) if stream.type == "video" and stream.average_rate else 0
+        )
+        self.dated = stream.type == "audio"
+        """Every packet says how long it lasts; pictures' packets often carry a guess."""
         self.packets = self.total = 0
+        self.known_s = (stream.duration or 0) * self.base if stream.container.format.name == "mpegts" else 0.0
+        """In a transport stream the difference of the last and the first time stamp, packets or not."""
         self.first: int | None = None
         self.last = 0
         self.previous: int | None = None
@@ -308,6 +346,7 @@ class _Tally:
     def add(self, packet: Any) -> None:
         self.packets += 1
         duration = packet.duration or self.usual
+        self.dated = self.dated and bool(packet.duration)
         self.total += duration
         at = packet.pts if packet.pts is not None else packet.dts
         if at is None:
@@ -321,16 +360,31 @@ class _Tally:
         self.previous = order
 
     def evidence(self) -> Evidence:
-        claims = {"its packets": self.total * self.base}
-        if self.frame_s:
-            claims["its frames"] = self.packets * self.frame_s
+        claims = {"its packets": self.total * self.base} if self.dated else {}
         first = max(0, self.first or 0)  # what lies before zero is priming: decoded and dropped
+        span_s = max((self.last - first) * self.base, self.known_s, 0.0)
         if self.first is None:
-            return Evidence(end_s=max(claims.values()), claims=claims, packets=self.packets)
-        return Evidence(
-            start_s=first * self.base, end_s=max(first, self.last) * self.base, claims=claims, packets=self.packets,
-            steady=mp4.steady(self.deltas),
+            span_s = self.total * self.base
+        evidence = Evidence(
+            start_s=first * self.base, end_s=first * self.base + span_s, claims=claims, packets=self.packets,
+            steady=steady(self.deltas),
         )  # fmt: skip
+        _trust_frames(evidence, self.packets * self.frame_s, clock_s=span_s)
+        return evidence
+
+
+def _trust_frames(evidence: Evidence, frames_s: float, *, clock_s: float) -> None:
+    """Let counted frames of sound win over a clock that says less: decoders play samples, whatever the time stamps say.
+
+    Where the two agree, the frames are a bound only: the first and the last may be cut.
+    """
+    if not frames_s:
+        return
+    evidence.at_most_s = max(evidence.at_most_s, frames_s)
+    if mismatch(clock_s, {"its frames": frames_s}):
+        evidence.claims["its frames"] = frames_s
+        evidence.claims["its clock"] = clock_s
+        evidence.end_s = max(evidence.end_s, evidence.start_s + frames_s)
 
 
 def _is_played(stream: Any) -> bool:

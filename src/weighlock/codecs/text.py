@@ -57,7 +57,9 @@ def _count(fd: int, size_bytes: int, encoding: str, *, skip: int = 0, errors: st
             ascii_chars += len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
         chars += len(decoder.decode(b"", True))
     except UnicodeError as error:
-        raise MalformedMedia(f"not {encoding} text: {error.reason if isinstance(error, UnicodeDecodeError) else error}") from None
+        raise MalformedMedia(
+            f"not {encoding} text: {error.reason if isinstance(error, UnicodeDecodeError) else error}"
+        ) from None
     return TextFacts(chars=chars, non_ascii_chars=chars - ascii_chars, encoding=encoding)
 
 

@@ -49,10 +49,11 @@ _MPEG = _mpeg_headers()
 
 def mpeg_audio(view: mmap.mmap) -> Evidence | None:
     """Every frame of an MP1/2/3 file; a Xing, Info or VBRI frame is a claim, not sound, and its LAME part tells what players trim."""
-    at, end = _after_id3(view), _before_trailing_tags(view)
-    at = _first_frame(view, at, end)
-    if at is None:
+    end = _before_trailing_tags(view)
+    start = _first_frame(view, _after_id3(view), end)
+    if start is None:
         return None
+    at = start
     evidence, trim = Evidence(packets=0), 0
     size, samples, rate = _MPEG[view[at + 1] << 8 | view[at + 2]]
     claimed = _vbr_header(view, at, size)
@@ -96,7 +97,9 @@ def _first_frame(view: mmap.mmap, at: int, end: int) -> int | None:
         entry = _MPEG.get(view[at + 1] << 8 | view[at + 2])
         if entry is not None:
             following = at + entry[0]
-            same_kind = following + 2 <= end and view[following] == 0xFF and view[following + 1] & 0xFE == view[at + 1] & 0xFE
+            same_kind = (
+                following + 2 <= end and view[following] == 0xFF and view[following + 1] & 0xFE == view[at + 1] & 0xFE
+            )
             if same_kind or following == end:
                 return at
         at += 1
@@ -187,7 +190,9 @@ def wave(view: mmap.mmap) -> Evidence | None:
             long_size = struct.unpack_from("<Q", view, body + 8)[0]
         elif kind == b"fmt " and body + 16 <= end:
             form, _, rate, _, block, bits = struct.unpack_from("<HHIIHH", view, body)
-            if form not in _PCM or (form == 0xFFFE and size >= 26 and struct.unpack_from("<H", view, body + 24)[0] not in _PCM):
+            if form not in _PCM or (
+                form == 0xFFFE and size >= 26 and struct.unpack_from("<H", view, body + 24)[0] not in _PCM
+            ):
                 return None
             second = rate * block
         elif kind == b"data":
@@ -221,130 +226,3 @@ def _only_chunks(view: mmap.mmap, at: int) -> bool:
         size = struct.unpack_from("<I", view, at + 4)[0]
         at += 8 + size + (size & 1)
     return False
-
-
-_SEGMENT, _CLUSTER, _INFO = 0x18538067, 0x1F43B675, 0x1549A966
-_TOP = {_CLUSTER, _INFO, 0x114D9B74, 0x1654AE6B, 0x1C53BB6B, 0x1941A469, 0x1043A770, 0x1254C367, 0xEC, 0xBF}
-_TIMESTAMP, _SIMPLE_BLOCK, _BLOCK_GROUP, _BLOCK, _DURATION_OF_BLOCK = 0xE7, 0xA3, 0xA0, 0xA1, 0x9B
-_SCALE, _DURATION = 0x2AD7B1, 0x4489
-_MAX_CLUSTERS = 200_000
-
-
-def matroska(view: mmap.mmap) -> dict[int, Evidence] | None:
-    """Times of each track number by hopping from cluster to cluster and reading the blocks of the first and the last few.
-
-    `None` for files of unknown-size clusters (live recordings) and whatever else is not a plain chain of elements.
-    """
-    clusters, scale = _clusters(view)
-    if not clusters or scale == 0:
-        return None
-    first: dict[int, float] = {}
-    last: dict[int, float] = {}
-    for edge, chosen in ((True, clusters[:2]), (False, clusters[-3:])):
-        for start, end in chosen:
-            for track, begin, until in _blocks(view, start, end):
-                if edge:
-                    first[track] = min(first.get(track, begin), begin)
-                last[track] = max(last.get(track, 0.0), until)
-    seconds = scale / 1e9
-    return {
-        track: Evidence(start_s=first.get(track, 0.0) * seconds, end_s=last[track] * seconds) for track in last
-    }  # fmt: skip
-
-
-def _clusters(view: mmap.mmap) -> tuple[list[tuple[int, int]], int]:
-    at, end, scale, found = 0, len(view), 1_000_000, []
-    inside = False
-    while at < end:
-        element = _element(view, at, end)
-        if element is None:
-            return [], 0
-        kind, body, size = element
-        if not inside:
-            if kind == _SEGMENT:
-                inside, at = True, body
-                end = min(end, body + size) if size >= 0 else end
-            elif size < 0:
-                return [], 0
-            else:
-                at = body + size
-            continue
-        if kind not in _TOP or size < 0 or len(found) > _MAX_CLUSTERS:
-            return [], 0
-        if kind == _INFO:
-            scale = _unsigned(view, body, min(body + size, end), _SCALE) or scale
-        elif kind == _CLUSTER:
-            found.append((body, min(body + size, end)))
-        at = body + size
-    return found, scale
-
-
-def _blocks(view: mmap.mmap, at: int, end: int) -> list[tuple[int, float, float]]:
-    """(track, first tick, last tick) of each block of a cluster; the last is the first where the block states no duration."""
-    base, found = 0, []
-    while at < end:
-        element = _element(view, at, end)
-        if element is None or element[2] < 0:
-            break
-        kind, body, size = element
-        if kind == _TIMESTAMP:
-            base = int.from_bytes(view[body : body + min(size, 8)], "big")
-        elif kind == _SIMPLE_BLOCK:
-            block = _block(view, body, base)
-            found.append((block[0], block[1], block[1]))
-        elif kind == _BLOCK_GROUP:
-            inner = _child(view, body, body + size, _BLOCK)
-            if inner is not None:
-                track, begin = _block(view, inner[0], base)
-                found.append((track, begin, begin + _unsigned(view, body, body + size, _DURATION_OF_BLOCK)))
-        at = body + size
-    return found
-
-
-def _block(view: mmap.mmap, at: int, base: int) -> tuple[int, int]:
-    track = _number(view, at, len(view))
-    if track is None or track[1] + 2 > len(view):
-        return 0, base
-    return track[0], base + struct.unpack_from(">h", view, track[1])[0]
-
-
-def _child(view: mmap.mmap, at: int, end: int, wanted: int) -> tuple[int, int] | None:
-    for _ in range(1000):
-        element = _element(view, at, min(end, len(view))) if at < end else None
-        if element is None or element[2] < 0:
-            return None
-        kind, body, size = element
-        if kind == wanted:
-            return body, size
-        at = body + size
-    return None
-
-
-def _unsigned(view: mmap.mmap, at: int, end: int, wanted: int) -> int:
-    found = _child(view, at, end, wanted)
-    return int.from_bytes(view[found[0] : found[0] + min(found[1], 8)], "big") if found else 0
-
-
-def _element(view: mmap.mmap, at: int, end: int) -> tuple[int, int, int] | None:
-    """(id, start of the content, size or -1 for unknown) of the EBML element at an offset."""
-    if at >= end or view[at] == 0:
-        return None
-    width = 9 - view[at].bit_length()
-    if width > 4 or at + width >= end:
-        return None
-    kind = int.from_bytes(view[at : at + width], "big")
-    size = _number(view, at + width, end)
-    if size is None:
-        return None
-    value, body = size
-    unknown = value == (1 << 7 * (body - at - width)) - 1
-    return kind, body, -1 if unknown else value
-
-
-def _number(view: mmap.mmap, at: int, end: int) -> tuple[int, int] | None:
-    if at >= end or view[at] == 0:
-        return None
-    width = 9 - view[at].bit_length()
-    if at + width > end:
-        return None
-    return int.from_bytes(view[at : at + width], "big") & (1 << 7 * width) - 1, at + width

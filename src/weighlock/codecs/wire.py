@@ -19,7 +19,12 @@ MAX_ANSWER_BYTES = 256 * 1024
 _MAX_ANOMALIES = 16
 _LARGEST = 1e15
 
-_FACTS: dict[type[Facts], str] = {ImageFacts: "image", AudioFacts: "audio", VideoFacts: "video", DocumentFacts: "document"}
+_FACTS: dict[type[Facts], str] = {
+    ImageFacts: "image",
+    AudioFacts: "audio",
+    VideoFacts: "video",
+    DocumentFacts: "document",
+}
 _ERRORS: dict[str, type[InputError]] = {
     e.code: e for e in (MalformedMedia, MediaTooLarge, UnknownMediaType, UnsupportedMedia)
 }
@@ -146,7 +151,9 @@ def _contradiction(facts: Facts) -> str | None:
         case DocumentFacts():
             if not 1 <= facts.pages <= facts.pages_high:
                 return "pages out of order"
-            return None if sum(run.pages for run in facts.runs) == facts.pages else "page sizes do not add up to the pages"
+            return (
+                None if sum(run.pages for run in facts.runs) == facts.pages else "page sizes do not add up to the pages"
+            )
         case _:
             return "not a kind of facts a child reports"
 
@@ -178,7 +185,9 @@ class Outcome:
     _HEAD = struct.Struct("<I")
 
     def dump(self) -> bytes:
-        head = json.dumps([self.exit_code, self.signal, self.timed_out, self.too_much, self.cpu_s, self.trouble]).encode()
+        head = json.dumps(
+            [self.exit_code, self.signal, self.timed_out, self.too_much, self.cpu_s, self.trouble]
+        ).encode()
         return self._HEAD.pack(len(head)) + head + self.payload
 
     @classmethod
