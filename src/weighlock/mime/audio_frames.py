@@ -19,7 +19,7 @@ _FRAMES_AFTER_JUNK = 4
 
 _MPEG_LAYERS = {3: audio("audio/mpeg", "mp1"), 2: audio("audio/mpeg", "mp2"), 1: audio("audio/mpeg", "mp3")}
 _AAC = audio("audio/aac", "adts")
-_LATM = audio("audio/mp4a-latm", "loas")
+_LATM = audio("audio/x-loas", "loas")
 _AC3 = audio("audio/ac3", "ac3")
 _EAC3 = audio("audio/eac3", "eac3")
 _AC4 = audio("audio/ac4", "ac4")
@@ -58,20 +58,28 @@ def search(window: Window) -> Sniffed | None:
     return None
 
 
+def is_tag(head: bytes) -> bool:
+    """Whether an ID3v2 tag begins here. Its version and size keep it apart from words."""
+    return len(head) >= 10 and head[:3] == b"ID3" and head[3] in {2, 3, 4} and max(head[6:10]) < 0x80
+
+
 def behind_id3(window: Window) -> Window:
-    """What follows the ID3v2 tags, of any size and number, and the zeros some writers leave behind them."""
+    """What follows the ID3v2 tags, of any size and number."""
     at = 0
     for _ in range(_MAX_TAGS):
         tag = window.at(at, 10)
-        if len(tag) < 10 or tag[:3] != b"ID3" or max(tag[6:10]) > 0x7F:
+        if not is_tag(tag):
             break
         at += 10 + (tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9])
         if tag[5] & 0x10:
             at += 10
-    if window.at(at, 1) == b"\0":
-        padding = window.at(at, SEARCH_BYTES)
-        at += len(padding) - len(padding.lstrip(b"\0"))
     return window.shifted(at)
+
+
+def behind_zeros(window: Window) -> Window:
+    """What follows the zeros some writers leave between a tag and the frames."""
+    padding = window.up_to(SEARCH_BYTES)
+    return window.shifted(len(padding) - len(padding.lstrip(b"\0")))
 
 
 def _frames(window: Window, at: int, wanted: int) -> Sniffed | None:

@@ -53,16 +53,17 @@ def _track_types(window: Window, start: int) -> set[int]:
 
 def _find_tracks(window: Window, segment: _Element) -> _Element | None:
     """The track list: in front of the first cluster, or where the seek head points."""
+    seek_head: _Element | None = None
     for element in _elements(window, segment.body, segment.end):
         if element.ident == _TRACKS:
             return element
-        if element.ident == _SEEK_HEAD and (offset := _sought(window, element)):
-            found = next(_elements(window, segment.body + offset, segment.end), None)
-            if found and found.ident == _TRACKS:
-                return found
-        if element.ident == _CLUSTER:
-            return None
-    return None
+        if element.ident == _SEEK_HEAD:
+            seek_head = element
+        elif element.ident == _CLUSTER:
+            break
+    offset = _sought(window, seek_head) if seek_head else 0
+    found = next(_elements(window, segment.body + offset, segment.end), None) if offset else None
+    return found if found and found.ident == _TRACKS else None
 
 
 def _sought(window: Window, seek_head: _Element) -> int:

@@ -78,7 +78,7 @@ _CLAIMS: dict[str, str] = {
 _REFINEMENTS: dict[str, frozenset[str]] = {
     "text/plain": frozenset({"text/markdown", "text/csv", "text/tab-separated-values", "text/html", "text/css"}),
     # A Markdown table or list can look like comma-separated values, and one line of JSON lines like JSON.
-    "text/csv": frozenset({"text/markdown", "text/plain"}),
+    "text/csv": frozenset({"text/markdown"}),
     "application/json": frozenset({"application/x-ndjson"}),
 }
 

@@ -79,7 +79,7 @@ def _png(window: Window) -> ImageSize | None:
 def _gif(window: Window) -> ImageSize | None:
     """The logical screen, widened to the first frame where that is larger, as browsers and Pillow do."""
     head = window.head
-    if len(head) < 13:
+    if len(head) < 13 or not head.startswith(b"GIF8"):
         return None
     width, height = int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
     at = 13 + (3 << (head[10] & 7) + 1 if head[10] & 0x80 else 0)

@@ -78,10 +78,9 @@ def _programs(data: bytes, size: int, lead: int) -> tuple[bool, bool]:
             maps |= _map_pids(payload)
         elif pid in maps:
             announced |= _stream_kinds(payload)
-            if announced:
-                # Several programs may follow; the first that shows a picture settles it, sound waits for the rest.
-                if True in announced or len(maps) == 1:
-                    break
+            # Several programs may follow: a picture settles it, sound alone waits for the rest.
+            if True in announced or (announced and len(maps) == 1):
+                break
         elif payload[:3] == b"\0\0\1" and len(payload) > 3:
             carried |= _by_stream_id(payload[3])
     kinds = announced or carried

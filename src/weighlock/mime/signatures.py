@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weighlock.mime import archives, asf, audio_frames, ebml, mpeg, ogg, pdf, riff
+from weighlock.mime import archives, asf, audio_frames, ebml, mpeg, ogg, pdf, riff, textual
 from weighlock.mime.sniffed import Flag, Sniffed, audio, flagged, image, other, text, video
 from weighlock.mime.window import Window
 
@@ -41,10 +41,10 @@ def _png(window: Window) -> Sniffed:
 
 
 def _jpeg(window: Window) -> Sniffed:
-    """A JPEG whose second marker stands where the first says. Cameras are sloppy, so the magic number alone is a guess."""
+    """A JPEG; a guess where the second marker does not stand where the first says, as some cameras have it."""
     head = window.head
-    second = 4 + int.from_bytes(head[4:6])
-    if 0xC0 <= head[3] <= 0xFE and second > 5 and (second >= len(head) or head[second] == 0xFF):
+    length = int.from_bytes(head[4:6])
+    if head[3:4] >= b"\xc0" and length >= 2 and window.at(4 + length, 1) == b"\xff":
         return _JPEG
     return flagged(_JPEG, Flag.HEADER_ONLY_GUESS)
 
@@ -138,6 +138,7 @@ _ROWS: tuple[tuple[bytes, Verdict], ...] = (
     (b"RF64", riff.sniff),
     (b"BW64", riff.sniff),
     (b"FORM", riff.sniff_iff),
+    (b"riff\x2e\x91\xcf\x11", audio("audio/x-w64", "w64")),
     (asf.MAGIC, asf.sniff),
     (b"FLV\x01", _flv),
     (b"G", mpeg.sniff_ts),
@@ -158,6 +159,8 @@ _ROWS: tuple[tuple[bytes, Verdict], ...] = (
     (b"nut/multimedia container\0", video("video/x-nut", "nut")),
     # Sound
     (b"fLaC", audio("audio/flac", "flac")),
+    # The byte order mark of UTF-16 is also a sync word of MPEG audio.
+    (b"\xff\xfe", textual.sniff),
     (b"\xff", audio_frames.sniff),
     (b"\x0bw", audio_frames.sniff),
     (b"\xac", audio_frames.sniff),
@@ -224,13 +227,15 @@ _ROWS: tuple[tuple[bytes, Verdict], ...] = (
 )
 
 
+_TEXT_FORMATS = (b"%", b"#!", b"{")
+"""Formats that are text themselves, or that no text begins like."""
+
+
 def _indexed() -> tuple[tuple[Signature, ...], ...]:
     by_first: list[list[Signature]] = [[] for _ in range(256)]
     for magic, verdict in _ROWS:
-        printable = (
-            magic.isascii() and all(byte >= 0x20 for byte in magic) and not magic.startswith((b"%", b"#!", b"{"))
-        )
-        by_first[magic[0]].append(Signature(magic, verdict, printable))
+        is_ascii = all(0x20 <= byte < 0x7F for byte in magic) and not magic.startswith(_TEXT_FORMATS)
+        by_first[magic[0]].append(Signature(magic, verdict, is_ascii))
     return tuple(tuple(rows) for rows in by_first)
 
 

@@ -24,10 +24,10 @@ def sniff(source: Window | bytes | bytearray | memoryview) -> Sniffed:
         if not window.at(0, 1):
             return EMPTY
         return sniff(window.shifted(0))
-    found = _by_signature(window, head)
+    found = _by_signature(window)
     if found is not None:
-        return _unless_pdf_too(window, found) if pdf.offset(head) > 0 else found
-    if head.startswith(b"ID3"):
+        return _unless_pdf_too(found) if pdf.offset(head) > 0 else found
+    if audio_frames.is_tag(head):
         return _behind_id3(window)
     found = textual.sniff(window)
     if found is not None:
@@ -35,7 +35,10 @@ def sniff(source: Window | bytes | bytearray | memoryview) -> Sniffed:
     return pdf.search(window, is_text=False) or _by_structure(window) or UNKNOWN
 
 
-def _by_signature(window: Window, head: bytes) -> Sniffed | None:
+def _by_signature(window: Window) -> Sniffed | None:
+    head = window.head
+    if not head:
+        return None
     for magic, verdict, is_ascii in BY_FIRST_BYTE[head[0]]:
         if head.startswith(magic):
             if is_ascii and len(head) >= _TEXT_SAMPLE_BYTES and textual.is_plain(head):
@@ -48,7 +51,7 @@ def _by_signature(window: Window, head: bytes) -> Sniffed | None:
     return None
 
 
-def _unless_pdf_too(window: Window, found: Sniffed) -> Sniffed:
+def _unless_pdf_too(found: Sniffed) -> Sniffed:
     """`%PDF-` within the first bytes of something else: PDF readers would open it.
 
     Where the other format has only its magic number to show, it is the PDF.
@@ -63,10 +66,12 @@ def _unless_pdf_too(window: Window, found: Sniffed) -> Sniffed:
 def _behind_id3(window: Window) -> Sniffed:
     """What an ID3 tag stands in front of: MP3 mostly, but FLAC and AAC too."""
     rest = audio_frames.behind_id3(window)
-    inner = _by_signature(rest, rest.head) if rest.head else None
-    if inner is None and rest.head:
-        inner = audio_frames.search(rest)
-    if inner is None and textual.sniff(rest) is None:
+    inner = _by_signature(rest)
+    if inner is None and rest.head.startswith(b"\0"):
+        rest = audio_frames.behind_zeros(rest)
+        inner = _by_signature(rest)
+    inner = inner or audio_frames.search(rest)
+    if inner is None and (not rest.head or textual.sniff(rest) is None):
         # The tag is the only witness: cut inside it, or frames of a free bit rate.
         return audio("audio/mpeg", "mp3", Flag.HEADER_ONLY_GUESS)
     if inner is not None and inner.modality is Modality.AUDIO:

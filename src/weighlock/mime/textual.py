@@ -35,9 +35,11 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _HTML_NAMES = frozenset(
-    "html head body title meta link script style div span p a h1 h2 h3 h4 h5 h6 table ul ol li img br hr form nav main"
-    " section article header footer center font iframe b i em strong pre code button input template".split()
+    {"html", "head", "body", "title", "meta", "link", "script", "style", "div", "span", "p", "a", "table", "ul", "ol"}
+    | {"li", "img", "br", "hr", "form", "nav", "main", "section", "article", "header", "footer", "center", "font"}
+    | {"iframe", "b", "i", "em", "strong", "pre", "code", "button", "input", "template", "h1", "h2", "h3", "h4"}
 )
+_BLANKS = re.compile(r"\s+")
 _ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)(?=[\s/>]|$)")
 _DOCTYPE = re.compile(r"<!doctype\s+([\w:.-]+)", re.IGNORECASE)
 
@@ -143,8 +145,7 @@ def _root(content: str) -> tuple[str | None, bool]:
     """The root element's local name, lower case, and whether an XML declaration or a doctype announces it."""
     at, has_prolog = 0, False
     while True:
-        while at < len(content) and content[at].isspace():
-            at += 1
+        at += _blanks(content, at)
         if content.startswith("<!--", at):
             at = content.find("-->", at + 4) + 3
             if at < 3:
@@ -167,6 +168,11 @@ def _root(content: str) -> tuple[str | None, bool]:
         else:
             root = _ROOT.match(content, at)
             return (root[2].lower() if root else None), has_prolog
+
+
+def _blanks(content: str, at: int) -> int:
+    found = _BLANKS.match(content, at)
+    return found.end() - at if found else 0
 
 
 def _end_of_doctype(content: str, at: int) -> int:

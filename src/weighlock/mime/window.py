@@ -8,6 +8,7 @@ from typing import Protocol
 HEAD_BYTES = 4096
 """How much of a file to read before `sniff`: enough for 9 in 10 files to need no second look."""
 
+MAX_LOOKS = 4096
 MAX_READS = 64
 MAX_READ_BYTES = 1 << 19
 READ_AHEAD = 1024
@@ -23,11 +24,11 @@ class _Buffer(Sized, Protocol):
 class Window:
     """The first bytes of a medium, and a second look further on where a format needs one.
 
-    However hostile the bytes, one window asks for at most `MAX_READS` reads and `MAX_READ_BYTES` bytes; then it
-    behaves as if the medium ended. Errors of `read_at` pass through.
+    However hostile the bytes, one window makes at most `MAX_READS` reads of `MAX_READ_BYTES` bytes together and answers
+    at most `MAX_LOOKS` looks; then it behaves as if the medium ended. Errors of `read_at` pass through.
     """
 
-    __slots__ = ("_bytes_left", "_chunk", "_chunk_at", "_read_at", "_reads_left", "head", "size")
+    __slots__ = ("_bytes_left", "_chunk", "_chunk_at", "_looks_left", "_read_at", "_reads_left", "head", "size")
 
     def __init__(self, head: bytes, size: int | None = None, read_at: ReadAt | None = None) -> None:
         self.head = head
@@ -37,12 +38,13 @@ class Window:
         self._read_at = read_at
         self._chunk = b""
         self._chunk_at = 0
+        self._looks_left = MAX_LOOKS
         self._reads_left = MAX_READS
         self._bytes_left = MAX_READ_BYTES
 
     @classmethod
     def of(cls, data: _Buffer) -> Window:
-        """A window over bytes in memory (`bytes`, `bytearray`, `memoryview` of bytes, `mmap`). The data is not copied."""
+        """A window over bytes in memory: `bytes`, `bytearray`, `memoryview` of bytes, `mmap`. Not copied."""
 
         def read_at(offset: int, n: int) -> bytes:
             return bytes(data[offset : offset + n])
@@ -61,6 +63,9 @@ class Window:
 
     def at(self, offset: int, n: int) -> bytes:
         """Up to `n` bytes from `offset`: fewer where the medium ends, or where this window's budget does."""
+        self._looks_left -= 1
+        if self._looks_left < 0:
+            return b""
         stop = offset + n
         head = self.head
         if 0 <= offset < stop <= len(head):
