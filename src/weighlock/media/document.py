@@ -24,17 +24,21 @@ class DocumentRule:
 
 
 def tokens(facts: DocumentFacts, rule: DocumentRule) -> TokenRange:
-    """Prompt tokens of one PDF. Pages beyond the listed runs count as the dearest page of the file (A4 if none)."""
+    """Prompt tokens of one PDF.
+
+    Pages beyond the listed runs count as the dearest page of the file (A4 if none is listed; `high` never less).
+    """
     counts = [(run.pages, _page(run, rule.page)) for run in facts.runs]
     low, likely, high = (sum(pages * count[bound] for pages, count in counts) for bound in range(3))
     listed = sum(run.pages for run in facts.runs)
-    each = [count for _, count in counts] or [_page(_A4, rule.page)]
+    a4 = _page(_A4, rule.page)
+    each = [count for _, count in counts] or [a4]
     unlisted, doubtful = max(0, facts.pages - listed), max(0, facts.pages_high - max(facts.pages, listed))
     return rule.provenance.range(
         Modality.DOCUMENT,
         low + unlisted * min(count[0] for count in each),
         likely + unlisted * max(count[1] for count in each),
-        high + (unlisted + doubtful) * max(count[2] for count in each),
+        high + (unlisted + doubtful) * max(count[2] for count in (*each, a4)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from weighlock.media.image import ImageRule
 from weighlock.media.rule import Provenance
 from weighlock.media.text import TextRule
 from weighlock.media.video import VideoRule
+from weighlock.media.tokens import Confidence
 from weighlock.mime import spelling
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 from weighlock.rules.entry import (
@@ -95,7 +96,8 @@ class ModelRules:
     def video(self, controls: Controls) -> VideoRule:
         way = self.way(controls)
         area, entry = self._figure(Area, "video", way)
-        sampling, _ = self._figure(Sampling, "sampling", way)
+        sampling, counted = self._figure(Sampling, "sampling", way)
+        provenance = self._provenance(entry, Modality.VIDEO)
         silent = self.pick("silent_sound", way) is not None
         return VideoRule(
             frame=area,
@@ -104,7 +106,7 @@ class ModelRules:
             max_fps=sampling.max_fps,
             sound=self._sound("sound", way),
             silent_sound=self._sound("silent_sound", way) if silent else None,
-            provenance=self._provenance(entry, Modality.VIDEO),
+            provenance=replace(provenance, confidence=_weaker(entry.confidence, counted.confidence)),
         )
 
     def audio(self, controls: Controls) -> AudioRule:
@@ -186,3 +188,8 @@ class ModelRules:
 
 def _mimes(entry: Entry) -> tuple[str, ...]:
     return entry.figure.mimes if isinstance(entry.figure, Accepted) else ()
+
+
+def _weaker(one: Confidence, other: Confidence) -> Confidence:
+    """A product is as well founded as its weaker factor."""
+    return max(one, other, key=list(Confidence).index)

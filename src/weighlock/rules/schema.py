@@ -34,6 +34,7 @@ _SELECTOR_KEYS = ("backend", "placement", "carrier", "resolution", "models")
 _ENTRY_KEYS = ("since", "checked_on", "source", "confidence", "billed_as", "note", "warning")
 _MEDIA_SECTIONS = ("image", "video", "sound", "silent_sound", "audio", "document", "text")
 _TILE_KEYS = ("tiles", "whole_px", "min_side_px", "max_side_px")
+_MOST_CHOICES = 20
 LIMITS = tuple(item.name for item in fields(RequestLimits))
 
 
@@ -55,12 +56,13 @@ def read(document: Table) -> Generation:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or what there is to choose from."""
+    """`; did you mean 'x'?`, else what there is to choose from, else (too much to read) nothing."""
     from difflib import get_close_matches  # only a mistake pays for it
 
     choices = list(known)
-    close = get_close_matches(word, choices, n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; there is {', '.join(choices)}"
+    if close := get_close_matches(word, choices, n=1):
+        return f"; did you mean '{close[0]}'?"
+    return f"; there is {', '.join(choices)}" if len(choices) <= _MOST_CHOICES else ""
 
 
 @dataclass

@@ -87,8 +87,9 @@ def test_an_unknown_name_gets_the_fallback_and_says_so(asked: str) -> None:
     assert found.likely == 1806  # the dearest of the generations
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest_one() -> None:
-    assert BOOK.suggestion("gemini-2.5-flahs") == "; did you mean 'gemini-2.5-flash'?"
+def test_a_misspelt_name_is_answered_with_the_nearest_one_and_a_foreign_one_with_none() -> None:
+    assert BOOK.suggestion("models/gemini-2.5-flahs") == "; did you mean 'gemini-2.5-flash'?"
+    assert BOOK.suggestion("gpt-9") == ""
 
 
 def test_gemini_4_is_carried_over_and_every_figure_of_a_medium_is_marked_assumed() -> None:

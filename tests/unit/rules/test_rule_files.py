@@ -14,6 +14,7 @@ import pytest
 
 from weighlock.errors import ConfigError
 from weighlock.media.facts import ImageFacts
+from weighlock.media.tokens import Confidence
 from weighlock.request import Backend, Carrier, MediaResolution, Placement
 from weighlock.rules import Controls, RuleBook, estimate
 from weighlock.rules.audit import STALE_AFTER_DAYS, doubly_listed, mistakes, stale
@@ -231,6 +232,14 @@ def test_what_a_carrier_may_hold(model: str, backend: str, carrier: str, mime: s
     rules = BOOK.for_model(model, Backend(backend), ON)
 
     assert rules.accepts(mime, Carrier(carrier)) is taken
+
+
+def test_a_film_is_as_well_founded_as_the_weaker_of_its_frames_and_their_number() -> None:
+    rules = BOOK.for_model("gemini-2.5-flash", Backend.DEVELOPER, ON)
+    inline, by_files = (rules.video(Controls(placement=one)) for one in (Placement.INLINE, Placement.FILES))
+
+    assert inline.provenance.confidence is Confidence.MEASURED
+    assert by_files.provenance.confidence is Confidence.ASSUMED  # one bill shows how many frames the Files API takes
 
 
 def test_holding_nothing_is_told_from_knowing_nothing() -> None:
