@@ -5,20 +5,24 @@ First the `genai-prices` package and the data bundled in it (its updater is neve
 it was checked and the file was checked later. Vertex's regional uplift and the factors of service tiers are dated rules
 in the same file.
 
-Importing genai-prices costs about 0.13 s, so it happens on first use. No price is `Unpriced` with a reason, never zero.
+genai-prices is imported on first use, and without the HTTP client of its updater. No price is `Unpriced` with a
+reason, never zero.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from weighlock.media.tokens import Confidence
@@ -207,9 +211,34 @@ def _package_model(name: str) -> ModelInfo | None:
 
 @cache
 def _google() -> Any:
-    from genai_prices.data import providers
+    with _deferred("httpx2"):
+        from genai_prices.data import providers
 
     return next(provider for provider in providers if provider.id == "google")
+
+
+@contextmanager
+def _deferred(name: str) -> Iterator[None]:
+    """Inside, `import name` costs nothing: the module loads when something is first asked of it.
+
+    The package's updater imports an HTTP client at its top, which costs more than all the rest and is never used here.
+    """
+    if name in sys.modules:
+        yield
+        return
+    stand_in = sys.modules[name] = _Deferred(name)
+    try:
+        yield
+    finally:
+        if sys.modules.get(name) is stand_in:
+            del sys.modules[name]
+
+
+class _Deferred(ModuleType):
+    def __getattr__(self, attribute: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), attribute)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import statistics
@@ -12,8 +13,7 @@ from datetime import date
 from pathlib import Path
 
 import media
-
-from benchmarks.harness import Comparison, medians, timed
+from benchmarks.harness import Comparison, Operations, medians, timed
 from weighlock import mime as truth
 from weighlock.codecs import Prober
 from weighlock.codecs.source import HEAD_BYTES, open_source
@@ -30,7 +30,10 @@ def mime(folder: Path, rounds: int) -> Iterator[Comparison]:
     """Media type per file, open and read included, against libmagic."""
     labelled = _corpus() or _drawn(folder)
     paths = [path for path, _ in labelled]
-    operations = {"weighlock": lambda: [_sniffed(path) for path in paths], "open + read 4 KiB": lambda: _read(paths)}
+    operations: Operations = {
+        "weighlock": lambda: [_sniffed(path) for path in paths],
+        "open + read 4 KiB": lambda: _read(paths),
+    }
     right = {"weighlock": sum(_sniffed(path) == expected for path, expected in labelled)}
     notes = []
     try:
@@ -70,7 +73,7 @@ def images(folder: Path, rounds: int) -> Iterator[Comparison]:
             with Image.open(path) as image:
                 image.size  # noqa: B018  # what is timed
 
-    operations = {"weighlock": weighed, "open + read 4 KiB": lambda: _read(paths), "PIL.Image.open": pillow}
+    operations: Operations = {"weighlock": weighed, "open + read 4 KiB": lambda: _read(paths), "PIL.Image.open": pillow}
     yield Comparison(
         task="MIME + size + tokens of 1,000 images",
         unit="ms",
@@ -91,7 +94,7 @@ def video(folder: Path, rounds: int) -> Iterator[Comparison]:
         def confined() -> None:
             prober.probe(fd, size_bytes=size, mime="video/mp4", modality=Modality.VIDEO)
 
-        operations = {"confined": confined, "in-process": lambda: _in_process(fd, size)}
+        operations: Operations = {"confined": confined, "in-process": lambda: _in_process(fd)}
         notes = []
         if program := shutil.which("ffprobe"):
             command = [program, "-v", "error", "-show_format", "-show_streams", "-of", "json", str(clip)]
@@ -130,7 +133,7 @@ def pdf(folder: Path, rounds: int) -> Iterator[Comparison]:
                 document.close()
                 assert len(sizes) == pages  # noqa: B023
 
-            operations = {"confined": confined, "pypdfium2 in-process": bare}
+            operations: Operations = {"confined": confined, "pypdfium2 in-process": bare}
             if program := shutil.which("pdfinfo"):
                 operations["pdfinfo"] = lambda: subprocess.run([program, str(path)], capture_output=True, check=True)  # noqa: B023
             yield Comparison(
@@ -141,11 +144,14 @@ def pdf(folder: Path, rounds: int) -> Iterator[Comparison]:
             )
 
 
-def _in_process(fd: int, size: int) -> None:
-    from weighlock.codecs.limits import ProbeLimits
-    from weighlock.codecs.worker import measure
+def _in_process(fd: int) -> None:
+    """The same probe without worker, limits or filter: what confinement is measured against."""
+    from weighlock.codecs import pyav
+    from weighlock.codecs.job import Bounds
 
-    measure(fd, size_bytes=size, mime="video/mp4", modality=Modality.VIDEO, limits=ProbeLimits())
+    bounds = Bounds(max_pixels=10**8, max_duration_s=14_400, max_pages=1000, max_frames=10**6, scan_cpu_s=4)
+    with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as view:
+        pyav.probe(view, mime="video/mp4", modality=Modality.VIDEO, bounds=bounds)
 
 
 def _sniffed(path: Path) -> str:

@@ -7,11 +7,11 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import media
-
-from benchmarks.harness import Comparison, medians, timed
+from benchmarks.harness import Comparison, Operations, medians, timed
 
 COUNT = 1000
 
@@ -21,8 +21,8 @@ def mixed_folder(folder: Path, rounds: int) -> Iterator[Comparison]:
     _fill(folder)
     cores = sorted(os.sched_getaffinity(0))
     runs = {1: cores[:1], 2: cores[:2]} if len(cores) > 1 else {1: cores}
-    operations = {
-        f"{count} core{'s' * (count > 1)}": lambda these=these: _check(folder, these) for count, these in runs.items()
+    operations: Operations = {
+        f"{count} core{'s' * (count > 1)}": partial(_check, folder, these) for count, these in runs.items()
     }
     samples = timed(operations, rounds=min(rounds, 3))
     seconds = medians(samples, scale=1)

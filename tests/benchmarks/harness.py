@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+Operations = dict[str, Callable[[], object]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
@@ -37,7 +39,7 @@ class Comparison:
         }
 
 
-def timed(operations: Mapping[str, Callable[[], object]], *, rounds: int, seed: int = 7) -> dict[str, list[float]]:
+def timed(operations: Operations, *, rounds: int, seed: int = 7) -> dict[str, list[float]]:
     """Seconds of each operation in each round; one round in front is thrown away."""
     order = list(operations)
     shuffle = random.Random(seed)

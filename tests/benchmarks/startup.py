@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import media
-
-from benchmarks.harness import Comparison, medians, timed
+from benchmarks.harness import Comparison, Operations, medians, timed
 
 
 def startup(folder: Path, rounds: int) -> Iterator[Comparison]:
@@ -22,8 +22,8 @@ def startup(folder: Path, rounds: int) -> Iterator[Comparison]:
         "import weighlock": [sys.executable, "-c", "import weighlock"],
         "bare python": [sys.executable, "-c", "pass"],
     }
-    operations = {
-        name: lambda command=command: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    operations: Operations = {
+        name: partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
         for name, command in commands.items()
     }
     sdk = subprocess.run(

@@ -63,7 +63,7 @@ PACKAGED = Path(__file__).parent.parent / "weighlock.yaml"
 
 def find(path: Path | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
     """The file that would be read. One that was asked for by name is returned even where it does not exist."""
-    from weighlock.settings.sources import CONFIG_VARIABLE
+    from weighlock.settings.environment import CONFIG_VARIABLE
 
     variables = os.environ if environ is None else environ
     folder = Path.cwd() if cwd is None else cwd
@@ -90,8 +90,8 @@ def load(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     """
     from weighlock.settings.build import build
     from weighlock.settings.check import validate
-    from weighlock.settings.schema import SettingsFile
-    from weighlock.settings.sources import apply_environment, read_files
+    from weighlock.settings.environment import apply_environment
+    from weighlock.settings.sources import read_files
 
     variables = os.environ if environ is None else environ
     main = find(path, environ=variables, cwd=cwd)
@@ -99,7 +99,7 @@ def load(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     if document.problems and not document.values:
         # An unreadable file has told its mistake; judging the emptiness it left would only bury that.
         raise _error([str(problem) for problem in document.problems])
-    apply_environment(document, variables, tuple(SettingsFile.model_fields))
+    apply_environment(document, variables)
     if (file := validate(document)) is not None:
         settings = build(file, document, Path.cwd() if cwd is None else cwd)
         if not document.problems:
