@@ -14,8 +14,8 @@ from weighlock.media.document import DocumentRule
 from weighlock.media.image import ImageRule
 from weighlock.media.rule import Provenance
 from weighlock.media.text import TextRule
-from weighlock.media.video import VideoRule
 from weighlock.media.tokens import Confidence
+from weighlock.media.video import VideoRule
 from weighlock.mime import spelling
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 from weighlock.rules.entry import (
