@@ -16,7 +16,6 @@ from weighlock.cli.render import print_json
 from weighlock.errors import WeighlockError
 from weighlock.settings import Settings, load
 
-_STALE_AFTER_DAYS = 90
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
 
 
@@ -95,6 +94,7 @@ def _credentials(settings: Settings | None) -> dict[str, str]:
 
 def _rules(settings: Settings | None, problems: list[str]) -> dict[str, Any]:
     from weighlock.preflight import rule_book
+    from weighlock.rules.audit import STALE_AFTER_DAYS
 
     try:
         book = rule_book(settings) if settings else None
@@ -107,7 +107,7 @@ def _rules(settings: Settings | None, problems: list[str]) -> dict[str, Any]:
         book = RuleBook.packaged()
     checked_on = min(generation.checked_on for generation in book.generations())
     age = (datetime.now(UTC).date() - checked_on).days
-    return {"checked_on": checked_on.isoformat(), "age_days": age, "stale": age > _STALE_AFTER_DAYS}
+    return {"checked_on": checked_on.isoformat(), "age_days": age, "stale": age > STALE_AFTER_DAYS}
 
 
 def _print(findings: dict[str, Any]) -> None:

@@ -183,6 +183,6 @@ def _acceptance(examined: Examined, controls: Controls, rules: ModelRules) -> tu
     if examined.mime is None or examined.modality is None or examined.modality is Modality.TEXT:
         return ()
     accepted = rules.accepted(controls.carrier, controls.placement)
-    if not accepted or spelling(examined.mime, accepted):
+    if accepted is None or spelling(examined.mime, accepted):
         return ()
     return (f"{examined.mime} is not accepted; send it as {_SEND_INSTEAD[examined.modality]}",)
