@@ -35,8 +35,8 @@ class Bounds:
     """CPU seconds after which a packet scan gives up by itself, with a better word than being killed."""
 
 
-def prepare(job: wire.Job, ready: set[str]) -> None:
-    """Import what `job` needs while that is still possible, and note it in `ready`.
+def prepare(job: wire.Job, ready: set[str]) -> bool:
+    """Import what `job` needs while that is still possible, note it in `ready`, and tell whether anything was new.
 
     Collected and frozen after each new import, so that children share the pages instead of copying them.
     """
@@ -47,22 +47,21 @@ def prepare(job: wire.Job, ready: set[str]) -> None:
     if wanted:
         gc.collect()
         gc.freeze()
+    return bool(wanted)
 
 
-def run(job: wire.Job, medium: int | None, answer: int, *, parent: int | None) -> None:
+def run(job: wire.Job, medium: int | None, answer: int, *, sealed: bool) -> None:
     """Confine this process, do the job, write the answer to the descriptor `answer`.
 
-    `parent` is whom to die with; `None` leaves that and the system call filter out, for systems that have neither.
+    The medium is mapped first: its descriptor, which may be open for writing, is gone before its bytes are looked at. `sealed` adds the
+    system call filter, where there is one.
     """
-    gc.disable()
-    if parent is not None:
-        confine.die_with_parent(parent)
     view = mmap.mmap(medium, 0, access=mmap.ACCESS_READ) if medium is not None and os.fstat(medium).st_size else None
     confine.close_all_but(answer)
     held = confine.limit_resources(memory_bytes=job.memory_bytes, cpu_s=job.cpu_s)
-    if parent is not None and confine.seal():
+    if sealed and confine.seal():
         held.append("system calls")
-    _write(answer, _answer(job, view, held))
+    _write(answer, _answer(job, view, held) + wire.END)
 
 
 def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:

@@ -8,6 +8,7 @@ import os
 import platform
 import struct
 import sys
+from functools import cache
 
 PR_SET_PDEATHSIG = 1
 PR_SET_SECCOMP = 22
@@ -60,6 +61,13 @@ _SYSCALLS: dict[str, tuple[int, dict[str, int]]] = {
 }  # fmt: skip
 
 _GUARDED = {"clone", "tgkill", "prlimit64", "clone3"}
+
+
+def warm_up() -> None:
+    """Find the C library and this machine's name once, so that no child has to."""
+    if sys.platform == "linux":
+        _c_library()
+        platform.machine()
 
 
 def supported() -> bool:
@@ -124,13 +132,18 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def prctl(option: int, *arguments: int | ctypes.c_void_p) -> None:
     """Call prctl(2).
 
     Raises:
         OSError: the kernel refused.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _c_library()
     padded = [a if isinstance(a, ctypes.c_void_p) else ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
     if libc.prctl(ctypes.c_int(option), *padded) != 0:
         code = ctypes.get_errno()

@@ -6,9 +6,8 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnreadableSource
 from weighlock.request import MediaPart
@@ -46,15 +45,20 @@ class OpenSource:
             self._fd = _spooled(self._data or b"")
         return self._fd
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
-@contextmanager
-def open_source(part: MediaPart, *, max_bytes: int) -> Iterator[OpenSource]:
-    """Opens the part's source for weighing.
+def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
+    """Opens the part's source for weighing, for use in a `with`.
 
     Raises:
         UnreadableSource: missing, no permission, or not a regular file.
@@ -62,18 +66,16 @@ def open_source(part: MediaPart, *, max_bytes: int) -> Iterator[OpenSource]:
         MalformedMedia: empty.
     """
     source = _of_bytes(part.source) if isinstance(part.source, bytes) else _of_path(part.source)
-    try:
-        if source.size_bytes > max_bytes:
-            raise MediaTooLarge(
-                f"{source.size_bytes:,} bytes, bound {max_bytes:,} (safety.max.file); clip it or raise the bound",
-                size_bytes=source.size_bytes,
-                max_bytes=max_bytes,
-            )
-        if not source.head:
-            raise MalformedMedia("empty: 0 bytes, nothing to send")
-        yield source
-    finally:
-        source.close()
+    if 0 < source.size_bytes <= max_bytes:
+        return source
+    source.close()
+    if not source.size_bytes:
+        raise MalformedMedia("empty: 0 bytes, nothing to send")
+    raise MediaTooLarge(
+        f"{source.size_bytes:,} bytes, bound {max_bytes:,} (safety.max.file); clip it or raise the bound",
+        size_bytes=source.size_bytes,
+        max_bytes=max_bytes,
+    )
 
 
 def _of_bytes(data: bytes) -> OpenSource:

@@ -16,6 +16,8 @@ from weighlock.media.facts import Anomaly, AudioFacts, DocumentFacts, Facts, Ima
 from weighlock.request import Modality
 
 MAX_ANSWER_BYTES = 256 * 1024
+END = b"\n"
+"""Ends a complete answer; JSON on one line holds none."""
 _MAX_ANOMALIES = 16
 _LARGEST = 1e15
 

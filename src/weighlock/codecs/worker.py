@@ -6,6 +6,7 @@ It never reads a medium itself, holds no credentials (its environment is empty),
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import selectors
 import signal
@@ -13,12 +14,22 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from weighlock.codecs import job as job_module
-from weighlock.codecs import wire
+from weighlock.codecs import confine, seccomp, wire
 
 HELLO = b"ready"
 _JOB_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class _Spare:
+    """A child forked ahead of its job, so that the host need not wait for the fork. It still serves one job only."""
+
+    pid: int
+    answer: int
+    inbox: socket.socket
 
 
 @dataclass(slots=True)
@@ -28,6 +39,8 @@ class _Child:
     reply: socket.socket
     deadline: float
     said: bytearray = field(default_factory=bytearray)
+    told: bool = False
+    """The host has its answer; what is left is to see the child off."""
 
 
 class Worker:
@@ -39,22 +52,35 @@ class Worker:
         self._selector.register(control, selectors.EVENT_READ, None)
         self._children: dict[int, _Child] = {}
         self._ready: set[str] = set()
+        self._spare: _Spare | None = None
 
     def serve(self) -> None:
         """Work until the host closes its end, then kill what is left."""
         while True:
-            now = time.monotonic()
-            nearest = min((child.deadline for child in self._children.values()), default=None)
-            for key, _ in self._selector.select(None if nearest is None else max(0.0, nearest - now)):
+            events = self._selector.select(0)
+            if not events:
+                self._fork_ahead()
+                events = self._selector.select(self._patience())
+            for key, _ in events:
                 if key.data is None:
                     if not self._take():
                         self._kill_all()
                         return
-                elif key.data.pid in self._children:
+                elif self._children.get(key.data.pid) is key.data:
                     self._listen(key.data, key.fileobj)
             now = time.monotonic()
             for child in [c for c in self._children.values() if c.deadline <= now]:
                 self._end(child, timed_out=True)
+
+    def _patience(self) -> float | None:
+        nearest = min((child.deadline for child in self._children.values()), default=None)
+        return None if nearest is None else max(0.0, nearest - time.monotonic())
+
+    def _fork_ahead(self) -> None:
+        """Have a spare ready once there is something worth inheriting."""
+        if self._spare is None and self._ready:
+            with contextlib.suppress(OSError):  # no room for another process now: the job will say so, if it still is
+                self._spare = self._fork()
 
     def _take(self) -> bool:
         try:
@@ -67,31 +93,50 @@ class Worker:
         medium = fds[1] if len(fds) > 1 else None
         try:
             job = wire.Job.load(data)
-            job_module.prepare(job, self._ready)
-            self._start(job, medium, reply)
-        except Exception as error:  # noqa: BLE001 - a missing library or a failed fork is told to the host, not died of
-            _tell(reply, wire.Outcome(trouble=f"{type(error).__name__}: {error}"[:500]))
+            if job_module.prepare(job, self._ready):
+                self._drop_spare()
+            self._start(job, data, medium, reply)
+        except Exception as error:  # a missing library or a failed fork is told to the host, not died of
+            _send(reply, wire.Outcome(trouble=f"{type(error).__name__}: {error}"[:500]))
         finally:
             if medium is not None:
                 os.close(medium)
         return True
 
-    def _start(self, job: wire.Job, medium: int | None, reply: socket.socket) -> None:
-        ours, theirs = os.pipe()
-        program = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                job_module.run(job, medium, theirs, parent=program)
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(theirs)
-        child = _Child(pid, ours, reply, time.monotonic() + job.wall_s)
-        self._children[pid] = child
-        self._selector.register(ours, selectors.EVENT_READ, child)
+    def _start(self, job: wire.Job, data: bytes, medium: int | None, reply: socket.socket) -> None:
+        spare, self._spare = self._spare or self._fork(), None
+        with spare.inbox as inbox:
+            socket.send_fds(inbox, [data], [] if medium is None else [medium])
+        child = _Child(spare.pid, spare.answer, reply, time.monotonic() + job.wall_s)
+        self._children[child.pid] = child
+        self._selector.register(child.answer, selectors.EVENT_READ, child)
         self._selector.register(reply, selectors.EVENT_READ, child)
+
+    def _fork(self) -> _Spare:
+        ours, theirs = os.pipe()
+        inbox, outbox = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        program = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(ours)
+            inbox.close()
+            raise
+        else:
+            if pid == 0:
+                _live(outbox, theirs, program)
+            return _Spare(pid, ours, inbox)
+        finally:
+            os.close(theirs)
+            outbox.close()
+
+    def _drop_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.inbox.close()
+            os.close(spare.answer)
+            os.kill(spare.pid, signal.SIGKILL)
+            os.waitpid(spare.pid, 0)
 
     def _listen(self, child: _Child, source: object) -> None:
         if source is child.reply:  # the host never speaks here, so this is a host that gave up
@@ -101,16 +146,22 @@ class Worker:
         child.said += chunk
         if not chunk or len(child.said) > wire.MAX_ANSWER_BYTES:
             self._end(child)
+        elif child.said.endswith(wire.END):
+            self._tell(child, wire.Outcome(payload=bytes(child.said)))
+            os.kill(child.pid, signal.SIGKILL)  # taking its memory down takes longer than answering did: nobody waits for that
 
     def _end(self, child: _Child, *, timed_out: bool = False) -> None:
-        """Reap the child. Killing one that has already exited does not change how it exited."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child.pid, signal.SIGKILL)
+        """Reap the child, and tell how it ended unless its answer was complete.
+
+        Killing one that has already exited does not change how it exited.
+        """
+        os.kill(child.pid, signal.SIGKILL)
         _, status, usage = os.wait4(child.pid, 0)
         self._selector.unregister(child.answer)
-        self._selector.unregister(child.reply)
         os.close(child.answer)
         del self._children[child.pid]
+        if child.told:
+            return
         too_much = len(child.said) > wire.MAX_ANSWER_BYTES
         outcome = wire.Outcome(
             payload=b"" if too_much else bytes(child.said),
@@ -120,14 +171,35 @@ class Worker:
             too_much=too_much,
             cpu_s=round(usage.ru_utime + usage.ru_stime, 3),
         )
-        _tell(child.reply, outcome)
+        self._tell(child, outcome)
+
+    def _tell(self, child: _Child, outcome: wire.Outcome) -> None:
+        self._selector.unregister(child.reply)
+        child.told = True
+        _send(child.reply, outcome)
 
     def _kill_all(self) -> None:
+        self._drop_spare()
         for child in list(self._children.values()):
             self._end(child)
 
 
-def _tell(reply: socket.socket, outcome: wire.Outcome) -> None:
+def _live(outbox: socket.socket, answer: int, program: int) -> NoReturn:
+    """The life of a child: wait for the job, give up every right, do it, end."""
+    code = 1
+    try:
+        gc.disable()
+        confine.die_with_parent(program)
+        confine.close_all_but(outbox.fileno(), answer)
+        data, fds, _, _ = socket.recv_fds(outbox, _JOB_BYTES, 1)
+        if data:
+            job_module.run(wire.Job.load(data), fds[0] if fds else None, answer, sealed=True)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _send(reply: socket.socket, outcome: wire.Outcome) -> None:
     with contextlib.suppress(OSError), reply:
         reply.settimeout(1.0)  # a host that stopped reading must not stop the others' answers
         reply.sendall(outcome.dump())
@@ -137,6 +209,7 @@ def main() -> None:
     """Entry of the program: its only argument is the descriptor of the control socket."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's to answer; the program ends with it
+    seccomp.warm_up()
     control.send(HELLO)
     Worker(control).serve()
 
@@ -146,4 +219,4 @@ def main_once() -> None:
     job = wire.Job.load(sys.argv[1].encode())
     answer = os.dup(1)
     job_module.prepare(job, set())
-    job_module.run(job, 0 if job.size_bytes else None, answer, parent=None)
+    job_module.run(job, 0 if job.size_bytes else None, answer, sealed=False)
