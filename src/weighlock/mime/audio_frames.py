@@ -17,7 +17,10 @@ _MAX_CANDIDATES = 2048
 _HEADER_BYTES = 8
 _FRAMES_AFTER_JUNK = 4
 
-_MPEG_LAYERS = {3: audio("audio/mpeg", "mp1"), 2: audio("audio/mpeg", "mp2"), 1: audio("audio/mpeg", "mp3")}
+_FRAMES_OF_LAYER_1 = 6
+
+_LAYER_1 = audio("audio/mpeg", "mp1")
+_MPEG_LAYERS = {3: _LAYER_1, 2: audio("audio/mpeg", "mp2"), 1: audio("audio/mpeg", "mp3")}
 _AAC = audio("audio/aac", "adts")
 _LATM = audio("audio/x-loas", "loas")
 _AC3 = audio("audio/ac3", "ac3")
@@ -45,14 +48,14 @@ def sniff(window: Window) -> Sniffed | None:
 
 
 def search(window: Window) -> Sniffed | None:
-    """Frames behind junk, within `SEARCH_BYTES`: MP3 and ADTS only, and several in a row."""
+    """Frames behind junk, within `SEARCH_BYTES`: MPEG audio and ADTS only, several in a row, and never layer I."""
     data = window.up_to(SEARCH_BYTES)
     at = data.find(b"\xff", 1)
     for _ in range(_MAX_CANDIDATES):
         if at < 0:
             return None
         found = _mpeg_or_adts(data[at : at + _HEADER_BYTES]) and _frames(window, at, _FRAMES_AFTER_JUNK)
-        if found:
+        if found and found is not _LAYER_1:
             return flagged(found, Flag.LEADING_BYTES)
         at = data.find(b"\xff", at + 1)
     return None
@@ -83,17 +86,24 @@ def behind_zeros(window: Window) -> Window:
 
 
 def _frames(window: Window, at: int, wanted: int) -> Sniffed | None:
+    """What the frames at an offset are; `None` where fewer than `wanted` follow each other.
+
+    A file that ends within its second frame is a guess, and only for formats whose sync word no text can hold.
+    """
     parse = _PARSERS.get(window.at(at, 1))
     first = parse(window.at(at, _HEADER_BYTES)) if parse else None
     if parse is None or first is None:
         return None
     length, key, sniffed = first
-    for _ in range(wanted - 1):
+    if sniffed is _LAYER_1:
+        # Its headers look like pixels, and hardly anybody writes it.
+        wanted = _FRAMES_OF_LAYER_1
+    for number in range(1, wanted):
         at += length
         header = window.at(at, _HEADER_BYTES)
         if len(header) < _HEADER_BYTES:
-            # A file of fewer frames; alone, one frame is a guess.
-            return sniffed if wanted == 2 else None
+            is_guess = number == 1 and wanted == 2 and parse is _mpeg_or_adts
+            return flagged(sniffed, Flag.HEADER_ONLY_GUESS) if is_guess else None
         following = parse(header)
         if following is None or following[1] != key:
             return None

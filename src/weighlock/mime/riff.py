@@ -48,7 +48,7 @@ def sniff_iff(window: Window) -> Sniffed | None:
 
 def _webp(window: Window, chunk: bytes) -> Sniffed:
     if not chunk:
-        return flagged(_WEBP, Flag.TRUNCATED)
+        return flagged(_WEBP, Flag.TRUNCATED, Flag.HEADER_ONLY_GUESS)
     if chunk not in _WEBP_CHUNKS:
         return _UNCONFIRMED
     size = int.from_bytes(window.head[4:8], "little")

@@ -51,7 +51,7 @@ def _jpeg(window: Window) -> Sniffed:
 
 def _gif(window: Window) -> Sniffed:
     if len(window.head) < 13:
-        return flagged(_GIF, Flag.TRUNCATED)
+        return flagged(_GIF, Flag.TRUNCATED, Flag.HEADER_ONLY_GUESS)
     if window.is_whole and not window.head.endswith(b";"):
         return flagged(_GIF, Flag.TRAILING_BYTES if b"\0;" in window.head else Flag.TRUNCATED)
     return _GIF
@@ -200,6 +200,7 @@ _ROWS: tuple[tuple[bytes, Verdict], ...] = (
     (b"PK\3\4", archives.sniff_zip),
     (b"PK\5\6", other("application/zip", "zip")),
     (b"\x1f\x8b\x08", other("application/gzip")),
+    (b"!<arch>\n", other("application/x-archive")),
     (b"BZh", other("application/x-bzip2")),
     (b"\xfd7zXZ\0", other("application/x-xz")),
     (b"7z\xbc\xaf\x27\x1c", other("application/x-7z-compressed")),

@@ -47,7 +47,7 @@ class Sniffed:
     container: str | None = None
     """Short format name: "mp4", "webm", "mp3"; `None` where the MIME type says it all."""
     certain: bool = True
-    """False when what should confirm the first look was missing, out of reach or contradicting."""
+    """False when what should confirm the type was missing, out of reach or contradicting. A cut file can be certain."""
     flags: tuple[Flag, ...] = ()
 
 
@@ -76,7 +76,7 @@ def other(mime: str, container: str | None = None, *flags: Flag) -> Sniffed:
     return _of(None, mime, container, flags)
 
 
-_DOUBTS = frozenset({Flag.HEADER_ONLY_GUESS, Flag.TRUNCATED, Flag.POLYGLOT, Flag.CONTRADICTION, Flag.ENCODING_GUESSED})
+_DOUBTS = frozenset({Flag.HEADER_ONLY_GUESS, Flag.POLYGLOT, Flag.CONTRADICTION, Flag.ENCODING_GUESSED})
 
 
 def _of(modality: Modality | None, mime: str, container: str | None, flags: tuple[Flag, ...]) -> Sniffed:

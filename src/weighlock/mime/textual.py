@@ -26,6 +26,9 @@ _OPENINGS = (
 )
 _VTT = text("text/vtt")
 
+_BYTES_PER_CONTROL = 50
+"""Scripts and logs hold a stray control character here and there; more than that, and they are no text."""
+
 _BOMS = (
     # UTF-32 first: its little-endian mark begins with that of UTF-16.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -74,9 +77,10 @@ def decode(head: bytes) -> Decoded | None:
             return decoded if decoded and _is_readable(decoded.text) else None
     if b"\0" in head:
         return _utf16_without_bom(head)
-    if head.translate(None, _TEXT_BYTES):
+    controls = len(head.translate(None, _TEXT_BYTES))
+    if controls * _BYTES_PER_CONTROL > len(head):
         return None
-    return _strict(head, "utf-8") or _legacy(head)
+    return _strict(head, "utf-8") or (None if controls else _legacy(head))
 
 
 def _strict(raw: bytes, encoding: str) -> Decoded | None:

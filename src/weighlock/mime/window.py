@@ -11,7 +11,7 @@ HEAD_BYTES = 4096
 MAX_LOOKS = 4096
 MAX_READS = 64
 MAX_READ_BYTES = 1 << 19
-READ_AHEAD = 1024
+READ_AHEAD = 4096
 
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, n)`: up to n bytes from an absolute offset, fewer (or none) only at the end. It does the I/O."""

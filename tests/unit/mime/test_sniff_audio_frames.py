@@ -122,3 +122,10 @@ def test_magic_numbers_of_the_rarer_kinds(data: bytes, mime: str) -> None:
 
 def test_one_sync_word_alone_is_chance() -> None:
     assert sniff(b"\xff\xfb\x90\x00" + random.Random(3).randbytes(4000)).modality is None
+
+
+@pytest.mark.parametrize("lead", [b"", b"Xcur\x10\0\0\0"])
+def test_pixels_that_look_like_layer_one_are_no_sound(lead: bytes) -> None:
+    row = (b"\xff\xff\x49\x49\x49\xff\x48\x48" * 200)[:192]
+
+    assert sniff(lead + row * 5 + bytes([1, 2, 3, 0]) * 2000).modality is None

@@ -139,7 +139,14 @@ def test_a_gif_with_text_behind_it_is_flagged(tail: bytes) -> None:
 def test_a_cut_png_is_said_to_be_cut() -> None:
     sniffed = sniff(drawn("PNG")[:-20])
 
-    assert (sniffed.mime, sniffed.certain, sniffed.flags) == ("image/png", False, (Flag.TRUNCATED,))
+    assert (sniffed.mime, sniffed.certain, sniffed.flags) == ("image/png", True, (Flag.TRUNCATED,))
+
+
+@pytest.mark.parametrize("head", [b"GIF89a", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF\x10\0\0\0WEBP"])
+def test_a_magic_number_alone_is_a_guess(head: bytes) -> None:
+    sniffed = sniff(head)
+
+    assert (sniffed.modality, sniffed.certain) == (Modality.IMAGE, False)
 
 
 def test_a_webp_longer_or_shorter_than_it_says_is_flagged() -> None:

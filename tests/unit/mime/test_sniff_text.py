@@ -47,8 +47,18 @@ def test_a_character_cut_at_the_end_of_the_window_is_no_error(shift: int) -> Non
     assert (sniffed.mime, sniffed.certain) == ("text/plain", True)
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_spreadsheet_export_is_a_table_in_its_own_encoding(encoding: str) -> None:
+    assert sniff("Größe;Höhe;Länge\r\n1;2;3\r\n4;5;6\r\n".encode(encoding)).mime == "text/csv"
+
+
 def test_a_zero_byte_makes_binary() -> None:
     assert sniff(b"some text\0and more text\n" * 20).modality is None
+
+
+def test_a_stray_control_character_does_not_make_binary_of_a_log() -> None:
+    assert sniff(b"a long line of words, and then \x01 a mark\n" * 20).modality is None
+    assert sniff(b"a long line of words without any mark, and then another\n" * 20 + b"\x01\n").mime == "text/plain"
 
 
 @pytest.mark.parametrize("size", [40, 400, 4096, 100_000])
@@ -82,7 +92,7 @@ def test_json_cut_anywhere_is_json_and_said_to_be_cut(cut: int) -> None:
 
     sniffed = sniff(raw[:cut])
 
-    assert (sniffed.mime, sniffed.certain) == ("application/json", False)
+    assert (sniffed.mime, sniffed.flags) == ("application/json", (Flag.TRUNCATED,))
 
 
 @pytest.mark.parametrize(
