@@ -11,11 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from weighlock import mime
-from weighlock.codecs import ProbeLimits, Prober, text_facts
+from weighlock.codecs import ProbeLimits, text_facts
 from weighlock.codecs.source import OpenSource, open_source
 from weighlock.errors import UnknownMediaType, UnsupportedMedia, WeighlockError
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
@@ -40,6 +41,9 @@ from weighlock.settings import (
 _AHEAD = 4
 """Files looked at ahead of the one whose probe is awaited, per worker."""
 
+
+if TYPE_CHECKING:
+    from weighlock.codecs import Prober
 
 _ODD = {
     Flag.TRUNCATED: "the header promises more bytes than there are",
@@ -70,8 +74,8 @@ class Preflight:
     def __init__(self, settings: Settings, *, rules: RuleBook | None = None) -> None:
         self.settings = settings
         self.rules = rules or rule_book(settings)
-        self._prober = Prober(probe_limits(settings))
-        self._probed = False
+        self._prober: Prober | None = None
+        self._prober_lock = Lock()
 
     @classmethod
     def from_config(cls, path: Path | None = None) -> Self:
@@ -91,12 +95,15 @@ class Preflight:
         self.close()
 
     def close(self) -> None:
-        """Ends the worker."""
-        self._prober.close()
+        """Ends the worker. A later probe starts a new one."""
+        with self._prober_lock:
+            prober, self._prober = self._prober, None
+        if prober is not None:
+            prober.close()
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
-        return self._prober.confinement().as_dict() if self._probed else None
+        return self._prober.confinement().as_dict() if self._prober else None
 
     def check(self, parts: Iterable[MediaPart | Path | str], **asked: Unpack[Asked]) -> Report:
         """What the media are and would cost as one request, and whether the endpoint admits it. No key, no network.
@@ -168,8 +175,16 @@ class Preflight:
             return Probed(facts=_image_facts(size))
         if not probing:
             return None
-        self._probed = True
-        return self._prober.probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
+        return self._started().probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
+
+    def _started(self) -> Prober:
+        """The prober, whose code is loaded only when a header does not tell all."""
+        with self._prober_lock:
+            if self._prober is None:
+                from weighlock.codecs import Prober
+
+                self._prober = Prober(probe_limits(self.settings))
+            return self._prober
 
 
 class Scales:

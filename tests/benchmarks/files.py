@@ -161,7 +161,7 @@ def _sniffed(path: Path) -> str:
 
 
 def _image_tokens(path: Path, controls: Controls, rules: object) -> int:
-    with open_source(MediaPart(source=path, label=path.name), max_bytes=1 << 40) as source:
+    with open_source(MediaPart(source=path, label="image"), max_bytes=1 << 40) as source:
         window = Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
         size = image_size(window, sniff(window).mime)
         assert size is not None

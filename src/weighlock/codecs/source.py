@@ -20,6 +20,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 HEAD_BYTES = 4096
+# A FIFO without a writer would block the open for ever.
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class OpenSource:
@@ -84,8 +86,7 @@ def _of_bytes(data: bytes) -> OpenSource:
 
 def _of_path(path: Path) -> OpenSource:
     try:
-        # A FIFO without a writer would block the open for ever.
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        fd = os.open(path, _OPEN_FLAGS)
     except OSError as error:
         raise UnreadableSource(_reason(error)) from error
     except ValueError as error:  # a NUL in the name

@@ -72,9 +72,11 @@ class Grid:
     def least(self, width: int, height: int) -> int:
         """`count`, or one cell row and column less where a root is exact and the service's floats may fall below it."""
         columns, rows = isqrt(self.budget * width // height), isqrt(self.budget * height // width)
+        if not columns or not rows:
+            return self.count(width, height)
         exact_columns = columns * columns * height == self.budget * width
         exact_rows = rows * rows * width == self.budget * height
-        return min(self.count(width, height), max(1, columns - exact_columns) * max(1, rows - exact_rows))
+        return max(1, columns - exact_columns) * max(1, rows - exact_rows)
 
     def most(self) -> int | None:
         return self.budget
@@ -112,8 +114,7 @@ class Area:
         """`(low, likely, high)`. A size that was only guessed is not trusted for `high` where the shape has a most."""
         likely = self.likely.count(width, height)
         low = (self.low or self.likely).least(width, height)
-        high_shape = self.high or self.likely
-        high = high_shape.count(width, height)
+        high = likely if self.high is None else self.high.count(width, height)
         if not size_known:
-            high = max(high, high_shape.most() or 0)
+            high = max(high, (self.high or self.likely).most() or 0)
         return min(low, likely), likely, max(high, likely)

@@ -17,6 +17,8 @@ class ImageRule:
 
     area: Area
     provenance: Provenance
+    warnings: tuple[str, ...] = ()
+    """What its sender should know about a medium under this rule."""
 
 
 def tokens(facts: ImageFacts, rule: ImageRule) -> TokenRange:

@@ -28,8 +28,8 @@ def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
     notes = _resolution_notes(controls, rules)
     match facts:
         case ImageFacts():
-            tokens = (image.tokens(facts, rules.image(controls)),)
-            return Estimate(tokens=tokens, notes=(*notes, *rules.warnings("image", controls)))
+            picture = rules.image(controls)
+            return Estimate(tokens=(image.tokens(facts, picture),), notes=notes + picture.warnings)
         case VideoFacts():
             rule = rules.video(controls)
             remarks = video.remarks(facts, controls, rule)
