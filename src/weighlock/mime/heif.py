@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from weighlock.mime.isobmff import Box, boxes, handler
+from weighlock.mime.isobmff import Box, boxes
 from weighlock.mime.window import Window
 
 MAX_ASSOCIATIONS = 4096
@@ -130,6 +130,3 @@ def _clean_aperture(raw: bytes) -> tuple[int, int] | None:
     if not width_d or not height_d:
         return None
     return width_n // width_d, height_n // height_d
-
-
-__all__ = ["HeifSize", "first_track", "handler", "is_sequence", "primary_item"]

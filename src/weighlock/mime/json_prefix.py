@@ -16,7 +16,8 @@ _CUT_TOKEN = re.compile(r'[ \t\r\n]*(?:"(?:[^"\\\x00-\x1f]|\\.)*\\?|-?[\d.eE+-]*
 class Scan(Enum):
     WHOLE = "one value, complete"
     LINES = "several values, one a line"
-    CUT = "one value, cut or longer than looked at"
+    CUT = "one value, which ends too early"
+    LONG = "one value, longer than looked at"
 
 
 class _Expect(Enum):
@@ -57,7 +58,7 @@ def scan(content: str) -> Scan | None:
             expect = _Expect.COMMA_OR_END
         else:
             return None
-    return Scan.CUT
+    return Scan.LONG
 
 
 def _closes(mark: str, nesting: list[str], expect: _Expect) -> bool:

@@ -112,7 +112,7 @@ _ROWS: tuple[tuple[bytes, Verdict], ...] = (
     (b"\xff\x4f\xff\x51", image("image/jp2", "j2k")),
     (b"\0\0\0\x0cJXL \r\n\x87\n", image("image/jxl", "jxl")),
     (b"\xff\x0a", image("image/jxl", "jxl")),
-    (b"\x8aMNG\r\n\x1a\n", image("video/x-mng")),
+    (b"\x8aMNG\r\n\x1a\n", video("video/x-mng")),
     (b"\x8bJNG\r\n\x1a\n", image("image/x-jng")),
     (b"qoif", image("image/qoi")),
     (b"DDS |", image("image/vnd.ms-dds")),

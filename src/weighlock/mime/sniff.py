@@ -5,7 +5,7 @@ from __future__ import annotations
 from weighlock.mime import audio_frames, isobmff, mpeg, pdf, textual
 from weighlock.mime.signatures import BY_FIRST_BYTE
 from weighlock.mime.sniffed import EMPTY, UNKNOWN, Flag, Sniffed, audio, document, flagged, other
-from weighlock.mime.window import HEAD_BYTES, Window
+from weighlock.mime.window import Window
 from weighlock.request import Modality
 
 _TAR = other("application/x-tar")
@@ -85,6 +85,3 @@ def _by_structure(window: Window) -> Sniffed | None:
     if head[257:262] == b"ustar":
         return _TAR
     return mpeg.sniff_ts(window) or mpeg.search_ts(window) or audio_frames.search(window)
-
-
-__all__ = ["HEAD_BYTES", "sniff"]

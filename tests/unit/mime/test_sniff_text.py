@@ -114,6 +114,10 @@ def test_what_only_begins_like_json_is_plain_text(not_json: str) -> None:
     assert sniff(not_json.encode()).mime == "text/plain"
 
 
+def test_long_json_is_not_taken_for_cut_json() -> None:
+    assert sniff(json.dumps(list(range(700))).encode()).flags == ()
+
+
 def test_very_deep_json_is_told_without_recursion() -> None:
     assert sniff(b"[" * 5000 + b"]" * 5000).mime == "application/json"
 
