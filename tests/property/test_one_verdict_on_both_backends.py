@@ -6,8 +6,8 @@ from datetime import date
 
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.planning.drawn import examined, paper, recording, screenshot, song
 
+from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.limits import Limits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from weighlock.media.facts import (
     AudioFacts,
     DocumentFacts,
-    FactSource,
     Facts,
+    FactSource,
     ImageFacts,
     PageRun,
     TextFacts,

@@ -3,8 +3,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from unit.planning.drawn import examined, recording, screenshot
 
+from unit.planning.drawn import examined, recording, screenshot
 from weighlock.errors import MalformedMedia
 from weighlock.planning.admit import Decision, admit
 from weighlock.planning.limits import Limits

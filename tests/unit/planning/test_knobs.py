@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.planning.drawn import examined, paper, recording, screenshot, song
 
+from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts
 from weighlock.planning.admit import Decision, Verdict, admit
 from weighlock.planning.knobs import Advice, advise
