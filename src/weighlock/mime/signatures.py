@@ -35,7 +35,7 @@ def _png(window: Window) -> Sniffed:
     head = window.head
     if head[12:16] not in {b"IHDR", b"CgBI"}:
         return flagged(_PNG, Flag.HEADER_ONLY_GUESS)
-    if window.is_whole and not head.endswith(_PNG_END):
+    if window.is_whole and not head.rstrip(b"\0").endswith(_PNG_END):
         return flagged(_PNG, Flag.TRAILING_BYTES if _PNG_END in head else Flag.TRUNCATED)
     return _PNG
 
@@ -52,7 +52,7 @@ def _jpeg(window: Window) -> Sniffed:
 def _gif(window: Window) -> Sniffed:
     if len(window.head) < 13:
         return flagged(_GIF, Flag.TRUNCATED, Flag.HEADER_ONLY_GUESS)
-    if window.is_whole and not window.head.endswith(b";"):
+    if window.is_whole and not window.head.rstrip(b"\0").endswith(b";"):
         return flagged(_GIF, Flag.TRAILING_BYTES if b"\0;" in window.head else Flag.TRUNCATED)
     return _GIF
 

@@ -136,6 +136,11 @@ def test_a_gif_with_text_behind_it_is_flagged(tail: bytes) -> None:
     assert (sniffed.mime, sniffed.flags) == ("image/gif", (Flag.TRAILING_BYTES,))
 
 
+@pytest.mark.parametrize("image_format", ["PNG", "GIF"])
+def test_zeros_behind_a_picture_hide_nothing(image_format: str) -> None:
+    assert sniff(drawn(image_format) + bytes(9)).flags == ()
+
+
 def test_a_cut_png_is_said_to_be_cut() -> None:
     sniffed = sniff(drawn("PNG")[:-20])
 
