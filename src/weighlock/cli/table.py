@@ -20,6 +20,7 @@ from weighlock.request import Modality
 
 _STYLE = {Decision.ADMIT: "green", Decision.REJECT: "bold red", Decision.UNKNOWN: "yellow"}
 _MOST_REASONS = 8
+_WIDE = 120
 
 
 class Tables:
@@ -38,7 +39,7 @@ class Tables:
     def close(self, outcome: Outcome) -> None:
         for at, weighing in enumerate(self._scales):
             reports = [request[at] for request in self._requests]
-            self._console.print(_table(reports, as_one=self._as_one))
+            self._console.print(_table(reports, as_one=self._as_one, narrow=self._console.width < _WIDE))
             for line in _below(reports, weighing.scale, as_one=self._as_one):
                 self._console.print(line)
             if at + 1 < len(self._scales):
@@ -48,18 +49,18 @@ class Tables:
             self._console.print(Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow"))
 
 
-def _table(reports: Sequence[Report], *, as_one: bool) -> Table:
+def _table(reports: Sequence[Report], *, as_one: bool, narrow: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("file", overflow="fold", min_width=14)
-    table.add_column("is", overflow="fold", min_width=10)
+    table.add_column("is", overflow="fold", min_width=11)
     table.add_column("facts", overflow="fold", min_width=9)
     table.add_column("tokens as sent", justify="right", no_wrap=True)
-    table.add_column("$ per 1,000", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True, min_width=10)
+    table.add_column("$ per\n1,000", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for report in reports:
         for part, cost in zip(report.parts, report.costs, strict=True):
             table.add_row(
-                printable(part.examined.label),
+                _name(part.examined.label, narrow=narrow),
                 _is(part),
                 printable(facts_in_words(part)),
                 _tokens(part),
@@ -67,6 +68,13 @@ def _table(reports: Sequence[Report], *, as_one: bool) -> Table:
                 _verdict(part, report, as_one=as_one),
             )
     return table
+
+
+def _name(label: str, *, narrow: bool) -> str:
+    """The file's name; on a narrow terminal its folder stands on a line above it."""
+    words = printable(label)
+    folder, slash, name = words.rpartition("/")
+    return f"{folder}/\n{name}" if narrow and slash else words
 
 
 def _is(part: Weighed) -> Text:
