@@ -1,0 +1,75 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from weighlock.cli import cli
+from weighlock.codecs.samples import draw_samples
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    fenced = README.split("```")[1::2]
+    return [body for name, _, body in (block.partition("\n") for block in fenced) if name == language]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    draw_samples(folder / "samples")
+    for name in ("recording.mp4", "screenshot.png"):
+        (folder / name).write_bytes((folder / "samples" / name).read_bytes())
+    (folder / "shot.png").write_bytes((folder / "screenshot.png").read_bytes())
+    (folder / "uploads").mkdir()
+    (folder / "uploads" / "a.png").write_bytes((folder / "screenshot.png").read_bytes())
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks("python")
+
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
+
+    said = [line.split("#")[1].strip() for line in example.splitlines() if line.startswith("print") and "#" in line]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] in said[0].replace(",", "")
+    assert printed[1] == said[1]
+    assert printed[2] == "no refusal"
+
+
+def test_the_table_is_the_one_that_is_printed() -> None:
+    result = CliRunner().invoke(cli, ["check", "samples"])
+
+    shown = next(block for block in blocks("") if "tokens as sent" in block)
+    rows = [line.split() for line in shown.splitlines() if "samples/" not in line][:7]
+    printed = [line.split() for line in result.stdout.splitlines() if "samples/" not in line][:7]
+    assert rows == printed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        line.split("#")[0].split("|")[0].strip()
+        for block in blocks("bash")
+        for line in block.splitlines()
+        if re.match(r"weighlock (check|rules|config|doctor)", line)
+    ],
+)
+def test_every_command_shown_runs(command: str) -> None:
+    result = CliRunner().invoke(cli, shlex.split(command)[1:])
+
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.exit_code in (0, 3), result.output
