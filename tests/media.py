@@ -1,4 +1,7 @@
-"""Drawing media for tests: honest files, lying files and bombs, all made on the spot from a recipe. Everything returns bytes."""
+"""Drawing media for tests: honest files, lying files and bombs, all made on the spot from a recipe.
+
+Everything returns bytes.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,13 @@ def picture(
     return drawn.getvalue()
 
 
+def multi_picture(size: tuple[int, int]) -> bytes:
+    """A JPEG with a second one behind it, as some cameras write."""
+    drawn = io.BytesIO()
+    Image.new("RGB", size).save(drawn, "MPO", save_all=True, append_images=[Image.new("RGB", (8, 8))])
+    return drawn.getvalue()
+
+
 def animated_gif(size: tuple[int, int], frames: int) -> bytes:
     """A GIF of `frames` one-colour frames, written frame by frame so that 100,000 of them take no time."""
     header = b"GIF89a" + struct.pack("<HHBBB", *size, 0x80, 0, 0) + bytes(3) + b"\xff\xff\xff"
@@ -42,7 +52,7 @@ def png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png_header(size: tuple[int, int], *extra: bytes) -> bytes:
-    """A PNG that is all header: any size in under a hundred bytes, with chunks of your choice before its (empty) pixels."""
+    """A PNG that is all header: any size in under a hundred bytes, with chunks of your choice before its pixels."""
     head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", *size, 8, 2, 0, 0, 0))
     return (
         b"\x89PNG\r\n\x1a\n" + head + b"".join(extra) + png_chunk(b"IDAT", zlib.compress(b"")) + png_chunk(b"IEND", b"")
@@ -74,7 +84,8 @@ _SAMPLES = {
 
 
 def sound(
-    seconds: float, codec: str = "aac", form: str = "mp4", *, rate: int = 44100, layout: str = "mono", bit_rate: int | None = None,
+    seconds: float, codec: str = "aac", form: str = "mp4", *, rate: int = 44100, layout: str = "mono",
+    bit_rate: int | None = None,
     options: dict[str, str] | None = None, container_options: dict[str, str] | None = None, tracks: int = 1,
 ) -> bytes:  # fmt: skip
     """Exactly `seconds` of a tone."""
@@ -134,12 +145,18 @@ def wav(
 
 
 def video(
-    seconds: float = 2.0, form: str = "mp4", *, fps: int = 10, size: tuple[int, int] = (160, 120), codec: str = "libx264",
-    sound_s: float | None = None, sound_codec: str = "aac", sound_tracks: int = 1, rotation: int = 0, pixel_shape: Fraction | None = None,
-    times_ms: Sequence[int] | None = None, options: dict[str, str] | None = None, container_options: dict[str, str] | None = None,
+    seconds: float = 2.0, form: str = "mp4", *, fps: int = 10, size: tuple[int, int] = (160, 120),
+    codec: str = "libx264",
+    sound_s: float | None = None, sound_codec: str = "aac", sound_tracks: int = 1, rotation: int = 0,
+    pixel_shape: Fraction | None = None,
+    times_ms: Sequence[int] | None = None, options: dict[str, str] | None = None, container_options: dict[str,
+    str] | None = None,
     pixel_format: str = "yuv420p",
 ) -> bytes:  # fmt: skip
-    """A grey film. `times_ms` gives each frame its own time instead of an even pace; `rotation` is clockwise, in the track header."""
+    """A grey film.
+
+    `times_ms` gives each frame its own time instead of an even pace; `rotation` is clockwise, in the track header.
+    """
     written = io.BytesIO()
     with av.open(written, "w", format=form, options=container_options or {}) as container:
         stream: Any = container.add_stream(codec, rate=fps, options=options or {})
@@ -244,8 +261,10 @@ def track(
         b"\0\x18\xff\xff",
     )
     stbl = box(
-        b"stbl", full_box(b"stsd", struct.pack(">I", 1), entry), full_box(b"stts", struct.pack(">III", 1, samples, delta)),
-        full_box(b"stsc", struct.pack(">IIII", 1, 1, samples, 1)), full_box(b"stsz", struct.pack(">II", sample_bytes, samples)),
+        b"stbl", full_box(b"stsd", struct.pack(">I", 1), entry), full_box(b"stts", struct.pack(">III", 1, samples,
+        delta)),
+        full_box(b"stsc", struct.pack(">IIII", 1, 1, samples, 1)), full_box(b"stsz", struct.pack(">II", sample_bytes,
+        samples)),
         full_box(b"stco", struct.pack(">II", 1, 48)),
     )  # fmt: skip
     dinf = box(b"dinf", full_box(b"dref", struct.pack(">I", 1), full_box(b"url ", flags=1)))
@@ -294,6 +313,19 @@ def patched(data: bytes, kind: bytes, change: Callable[[bytes], bytes]) -> bytes
     return data
 
 
+def header_first(data: bytes) -> bytes:
+    """The same MP4 with its movie header before its samples, as for streaming."""
+    at = data.index(b"moov") - 4
+    moov, mdat = data[at:], data.index(b"mdat") - 4
+
+    def moved(stco: bytes) -> bytes:
+        count = struct.unpack_from(">I", stco, 4)[0]
+        offsets = struct.unpack_from(f">{count}I", stco, 8)
+        return stco[:8] + struct.pack(f">{count}I", *(offset + len(moov) for offset in offsets))
+
+    return data[:mdat] + patched(moov, b"stco", moved) + data[mdat:at]
+
+
 def with_fast_clock(data: bytes, factor: int = 1000) -> bytes:
     """An MP4 whose tracks' clocks run `factor` times faster than they should: a minute claims to be milliseconds."""
 
@@ -333,6 +365,18 @@ def with_matroska_duration(data: bytes, ticks: float) -> bytes:
     return data[: at + 3] + struct.pack(">d", ticks) + data[at + 11 :]
 
 
+def as_live_recording(data: bytes) -> bytes:
+    """The WebM a browser's recorder leaves: neither the file nor its clusters say how long they are."""
+    for kind in (b"\x18\x53\x80\x67", b"\x1f\x43\xb6\x75"):
+        at = data.find(kind)
+        while at >= 0:
+            width = 9 - data[at + 4].bit_length()
+            size = bytes([(1 << (9 - width)) - 1]) + b"\xff" * (width - 1)
+            data = data[: at + 4] + size + data[at + 4 + width :]
+            at = data.find(kind, at + 4)
+    return with_matroska_duration(data, float("nan")) if b"\x44\x89" in data else data
+
+
 HLS = b"#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:%d/seg.ts\n#EXT-X-ENDLIST\n"
 CONCAT = b"ffconcat version 1.0\nfile '%s'\n"
 SDP = b"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video %d RTP/AVP 96\na=rtpmap:96 H264/90000\n"
@@ -345,7 +389,7 @@ def pdf(
     pages: Iterable[tuple[float, float]] = ((595.28, 841.89),), *, rotate: int = 0, user_unit: float = 1.0,
     crop: tuple[float, float, float, float] | None = None, password: str | None = None, owner_only: bool = False,
 ) -> bytes:  # fmt: skip
-    """Empty pages of the given sizes in points; `password` locks it, `owner_only` encrypts it so that it still opens."""
+    """Empty pages of the given sizes in points; `password` locks them, with `owner_only` they still open."""
     document = pikepdf.Pdf.new()
     for size in pages:
         page = document.add_blank_page(page_size=size)
@@ -401,7 +445,8 @@ def object_stream_bomb(unpacked: int = 1 << 30) -> bytes:
     """A document whose objects lie in a stream that unpacks to `unpacked` bytes."""
     packer = zlib.compressobj(9)
     first = b"1 0 2 31 3 76 "
-    objects = b"<</Type/Catalog/Pages 2 0 R>>  <</Type/Pages/Kids[3 0 R]/Count 1>>          <</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
+    objects = b"<</Type/Catalog/Pages 2 0 R>>".ljust(31) + b"<</Type/Pages/Kids[3 0 R]/Count 1>>".ljust(45)
+    objects += b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
     blank = b" " * (1 << 20)
     packed = (
         packer.compress(first + objects)
@@ -422,3 +467,29 @@ def object_stream_bomb(unpacked: int = 1 << 30) -> bytes:
         table,
     )
     return head + stream + xref + b"startxref\n%d\n%%%%EOF\n" % at
+
+
+def mixed_bag() -> dict[str, tuple[bytes, str, str]]:
+    """A little of everything, honest and not, by file name: (bytes, MIME type, modality)."""
+    return {
+        "film.mp4": (video(2, sound_s=2.0), "video/mp4", "VIDEO"),
+        "film.mkv": (video(2, "matroska", sound_s=2.0), "video/x-matroska", "VIDEO"),
+        "film.webm": (video(2, "webm", codec="libvpx"), "video/webm", "VIDEO"),
+        "film.ts": (video(2, "mpegts"), "video/mp2t", "VIDEO"),
+        "film.avi": (video(2, "avi"), "video/avi", "VIDEO"),
+        "song.mp3": (sound(2, "libmp3lame", "mp3"), "audio/mpeg", "AUDIO"),
+        "cover.mp3": (sound_with_cover(2), "audio/mpeg", "AUDIO"),
+        "song.flac": (sound(2, "flac", "flac"), "audio/flac", "AUDIO"),
+        "song.opus": (sound(2, "libopus", "ogg", rate=48000), "audio/ogg", "AUDIO"),
+        "song.wav": (wav(2), "audio/wav", "AUDIO"),
+        "list.m3u8": (HLS % 9, "video/mp4", "VIDEO"),
+        "list.webm": (CONCAT % b"film.mp4", "video/webm", "VIDEO"),
+        "session.mp3": (SDP % 9, "audio/mpeg", "AUDIO"),
+        "photo.jpeg": (picture((40, 30), "JPEG", orientation=6), "image/jpeg", "IMAGE"),
+        "shot.png": (picture((40, 30)), "image/png", "IMAGE"),
+        "photo.avif": (picture((40, 30), "AVIF"), "image/avif", "IMAGE"),
+        "bomb.png": (ztxt_bomb(1 << 20), "image/png", "IMAGE"),
+        "paper.pdf": (pdf(), "application/pdf", "DOCUMENT"),
+        "locked.pdf": (pdf(password="x" * 8), "application/pdf", "DOCUMENT"),
+        "circle.pdf": (cyclic_pdf(), "application/pdf", "DOCUMENT"),
+    }

@@ -25,7 +25,8 @@ _THREAD_STACKS = 64 * 2**20
 def limit_resources(*, memory_bytes: int, cpu_s: int) -> list[str]:
     """Lower this process's limits; returns the names of those that could be put in force.
 
-    Memory is counted on top of what the process holds now, the mapped medium included, so that a big file is no reason to fail.
+    Memory is counted on top of what the process holds now, the mapped medium included, so that a big file is no reason
+    to fail.
     """
     if resource is None:
         return []
@@ -95,7 +96,8 @@ def close_all_but(*keep: int) -> None:
 def try_limits(memory_bytes: int) -> list[str]:
     """Try to break each limit from inside; returns the names of those that held.
 
-    `cpu` is read back instead of burnt, because the kernel counts it in whole seconds. The wall limit is tried from outside.
+    `cpu` is read back instead of burnt, because the kernel counts it in whole seconds. The wall limit is tried from
+    outside.
     """
     attempts: dict[str, Callable[[], bool]] = {
         "system calls": _cannot_reach_out,

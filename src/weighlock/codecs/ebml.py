@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from weighlock.codecs.streams import steady
 
@@ -21,7 +22,10 @@ _KINDS = {1: "video", 2: "audio"}
 
 @dataclass(slots=True, kw_only=True)
 class Track:
-    """Times in ticks of the file's scale. `last` is where the last block begins, `tail` what it says to last (0: not said)."""
+    """Times in ticks of the file's scale.
+
+    `last` is where the last block begins, `tail` what it says to last (0: not said).
+    """
 
     kind: str = ""
     frame_s: float = 0.0
@@ -47,7 +51,7 @@ class Track:
     def steady(self) -> bool | None:
         stretch = sorted(self.times)
         deltas: dict[int, int] = {}
-        for before, after in zip(stretch, stretch[1:], strict=False):
+        for before, after in pairwise(stretch):
             deltas[after - before] = deltas.get(after - before, 0) + 1
         return steady(deltas)
 
@@ -65,7 +69,10 @@ class Skeleton:
 
 
 def read_skeleton(view: mmap.mmap) -> Skeleton | None:
-    """Tracks and their times, or `None` where the file is not a plain chain of elements: live recordings, damage, tricks."""
+    """Tracks and their times, or `None` where the file is not a plain chain of elements.
+
+    Live recordings are not, nor are damaged files.
+    """
     top = _top(view)
     if top is None:
         return None

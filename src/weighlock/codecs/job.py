@@ -53,8 +53,8 @@ def prepare(job: wire.Job, ready: set[str]) -> bool:
 def run(job: wire.Job, medium: int | None, answer: int, *, sealed: bool) -> None:
     """Confine this process, do the job, write the answer to the descriptor `answer`.
 
-    The medium is mapped first: its descriptor, which may be open for writing, is gone before its bytes are looked at. `sealed` adds the
-    system call filter, where there is one.
+    The medium is mapped first: its descriptor, which may be open for writing, is gone before its bytes are looked at.
+    `sealed` adds the system call filter, where there is one.
     """
     view = mmap.mmap(medium, 0, access=mmap.ACCESS_READ) if medium is not None and os.fstat(medium).st_size else None
     confine.close_all_but(answer)
@@ -78,7 +78,8 @@ def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:
             size_bytes=job.size_bytes,
         )
     bounds = Bounds(
-        max_pixels=job.max_pixels, max_duration_s=job.max_duration_s, max_pages=job.max_pages, max_frames=job.max_frames,
+        max_pixels=job.max_pixels, max_duration_s=job.max_duration_s, max_pages=job.max_pages,
+        max_frames=job.max_frames,
         scan_cpu_s=job.cpu_s * 0.8,
     )  # fmt: skip
     probed: Probed = import_module(_DOORS[job.modality]).probe(
@@ -104,9 +105,9 @@ def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str]) -> bytes:
                 f"probing it takes more than {job.memory_bytes // 2**20} MiB of memory (safety limit of the worker)",
                 limit="memory",
                 memory_bytes=job.memory_bytes,
-            )  # fmt: skip
+            )
         )
-    except Exception as error:  # noqa: BLE001 - whatever a codec throws at hostile bytes is a verdict on the bytes
+    except Exception as error:
         return wire.dump_failure(
             MalformedMedia(f"the prober failed on it: {type(error).__name__}", cause=type(error).__name__)
         )

@@ -1,7 +1,7 @@
 """A bounded reader of ISO base media (MP4, MOV, 3GP) headers: the truth about time, and what would blow up a demuxer.
 
-It reads boxes, never samples. Every count is checked against the bytes that would have to hold it, so that its work is bounded by the size of
-the headers, and FFmpeg is not handed tables that promise more than the file can contain.
+It reads boxes, never samples. Every count is checked against the bytes that would have to hold it, so that its work is
+bounded by the size of the headers, and FFmpeg is not handed tables that promise more than the file can contain.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import mmap
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from operator import mul
 
+from weighlock.codecs.movie import Movie, Track
 from weighlock.errors import MalformedMedia, UnsupportedMedia
 
 _CONTAINERS = {b"trak", b"mdia", b"minf", b"stbl", b"edts", b"mvex", b"traf"}
@@ -21,7 +21,6 @@ _MAX_DEPTH = 8
 _MAX_EDITS = 10_000
 _FREE_SAMPLES = 1_000_000
 """Samples of constant size that are let through without proof: a truncated file promises more than it holds."""
-_UNKNOWN = {0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF}
 _ROTATIONS = {(0, 1, -1, 0): 90, (-1, 0, 0, -1): 180, (0, -1, 1, 0): 270}
 
 _NEAR_AN_END = 64
@@ -29,82 +28,6 @@ _NEAR_AN_END = 64
 _U32 = struct.Struct(">I")
 _I32 = struct.Struct(">i")
 _U64 = struct.Struct(">Q")
-
-
-@dataclass(slots=True, kw_only=True)
-class Track:
-    """Times are in ticks of `timescale` unless the name says seconds."""
-
-    track_id: int = 0
-    kind: bytes = b""
-    """Handler: `vide`, `soun`, or another."""
-    codec: bytes = b""
-    timescale: int = 0
-    header_ticks: int = 0
-    """`mdhd`: what the track says of itself."""
-    samples: int = 0
-    sample_bytes: int = 0
-    sized_samples: int = 0
-    """`stsz`: should equal `samples`, which comes from `stts`."""
-    table_ticks: int = 0
-    """Sum of `stts`, or of the fragments' runs."""
-    deltas: dict[int, int] = field(default_factory=dict)
-    """How many samples last how many ticks."""
-    edits: list[tuple[int, int]] = field(default_factory=list)
-    """(duration in movie ticks, media time in track ticks or -1)."""
-    rotation_deg: int = 0
-    delay_ticks: int = 0
-    """Largest composition offset near either end: with B-frames, pictures are shown later than they are decoded."""
-
-    @property
-    def media_s(self) -> float:
-        """Everything the track holds, edited out or not."""
-        return self.table_ticks / self.timescale if self.timescale else 0.0
-
-    @property
-    def header_s(self) -> float:
-        if self.timescale == 0 or self.header_ticks in _UNKNOWN:
-            return 0.0
-        within_delay = self.table_ticks < self.header_ticks <= self.table_ticks + self.delay_ticks
-        return (self.table_ticks if within_delay else self.header_ticks) / self.timescale
-
-    def presented_s(self, movie_timescale: int) -> tuple[float, float]:
-        """(start, end) of what a player shows of this track, after its edit list, which is what drops AAC priming."""
-        start = shown = 0.0
-        for duration, media_time in self.edits:
-            length = duration / movie_timescale if movie_timescale else 0.0
-            if media_time < 0:
-                start += length if shown == 0 else 0.0
-                shown += length if shown else 0.0
-                continue
-            if duration:
-                left = (self.table_ticks + self.delay_ticks - media_time) / self.timescale if self.timescale else 0.0
-                shown += max(0.0, min(length, left))
-            else:
-                shown += self.media_s
-        return (start, start + shown) if shown else (start, start + self.media_s)
-
-
-@dataclass(slots=True, kw_only=True)
-class Movie:
-    timescale: int = 0
-    header_ticks: int = 0
-    fragmented: bool = False
-    tracks: list[Track] = field(default_factory=list)
-    complete: bool = True
-    """False where a box ends after the file does."""
-
-    @property
-    def header_s(self) -> float:
-        return self.header_ticks / self.timescale if self.timescale and self.header_ticks not in _UNKNOWN else 0.0
-
-    @property
-    def samples_bytes(self) -> int:
-        """What all samples take together; never more than the file, unless it was cut off."""
-        return sum(track.sample_bytes for track in self.tracks)
-
-    def track(self, track_id: int) -> Track | None:
-        return next((track for track in self.tracks if track.track_id == track_id), None)
 
 
 class _Reader:
@@ -155,10 +78,24 @@ def read_movie(view: mmap.mmap) -> Movie:
     """Tracks and times of a movie, fragmented or not.
 
     Raises:
-        MalformedMedia: no movie header (as when an upload was cut off), or tables that promise more than the file holds.
-        UnsupportedMedia: a compressed movie header, which nothing current writes and which can unpack to any size.
+        MalformedMedia: no movie header (as when an upload was cut off), or tables that promise more than the file
+        holds. UnsupportedMedia: a compressed movie header, which nothing current writes and which can unpack to any
+        size.
     """
     reader = _Reader(view)
+    try:
+        _read_file(reader)
+    except (struct.error, IndexError) as error:
+        raise MalformedMedia("a box of its movie header is too short for its own fields") from error
+    if not reader.seen_moov and not reader.movie.fragmented:
+        raise MalformedMedia(
+            "truncated: the movie header (moov) is missing, so the upload or recording was probably cut off",
+            reason="truncated",
+        )
+    return reader.movie
+
+
+def _read_file(reader: _Reader) -> None:
     for kind, start, end in reader.children(0, reader.size):
         if kind == b"moov" and not reader.seen_moov:
             reader.seen_moov = True
@@ -166,12 +103,6 @@ def read_movie(view: mmap.mmap) -> Movie:
         elif kind == b"moof":
             reader.movie.fragmented = True
             _read_moof(reader, start, end)
-    if not reader.seen_moov and not reader.movie.fragmented:
-        raise MalformedMedia(
-            "truncated: the movie header (moov) is missing, so the upload or recording was probably cut off",
-            reason="truncated",
-        )
-    return reader.movie
 
 
 def _read_moov(reader: _Reader, start: int, end: int) -> None:
@@ -275,7 +206,7 @@ def _stsz(reader: _Reader, track: Track, at: int, end: int, *, packed: bool) -> 
     if constant:
         if constant * count > reader.size and count > _FREE_SAMPLES:
             raise MalformedMedia(
-                f"its sample table promises {count:,} samples of {constant:,} bytes, the file has {reader.size:,} bytes",
+                f"its sample table promises {count:,} samples of {constant:,} bytes in a file of {reader.size:,}",
                 samples=count, size_bytes=reader.size,
             )  # fmt: skip
         track.sized_samples, track.sample_bytes = count, constant * count

@@ -1,7 +1,7 @@
 """PDF pages. The only file that imports `pypdfium2` and `pikepdf`; runs in the confined child.
 
-The page tree is walked leaf by leaf with pikepdf, because `/Count` is a claim (PDFium believes it); PDFium opens what pikepdf cannot, and
-says how many pages another reader sees.
+The page tree is walked leaf by leaf with pikepdf, because `/Count` is a claim (PDFium believes it); PDFium opens what
+pikepdf cannot, and says how many pages another reader sees.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAMPLE = (
 
 
 def warm_up() -> None:
-    """Open a document both ways, a plain and an encrypted one, so that nothing is left to be imported, mapped or seeded."""
+    """Open a plain and an encrypted document both ways: nothing is left to be imported, mapped or seeded."""
     logging.getLogger("pikepdf").disabled = True
     logging.getLogger("pypdfium2").disabled = True
     locked = io.BytesIO()

@@ -1,4 +1,7 @@
-"""Pictures our own header reader was unsure of. The only file that imports `PIL` and `pi_heif`; runs in the confined child."""
+"""Pictures our own header reader was unsure of.
+
+The only file that imports `PIL` and `pi_heif`; runs in the confined child.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds
 
 _FORMATS = {
-    "image/png": ("PNG",), "image/apng": ("PNG",), "image/jpeg": ("JPEG",), "image/webp": ("WEBP",), "image/gif": ("GIF",),
+    "image/png": ("PNG",), "image/apng": ("PNG",), "image/jpeg": ("JPEG",), "image/webp": ("WEBP",),
+    "image/gif": ("GIF",),
     "image/bmp": ("BMP",), "image/heic": ("HEIF",), "image/heif": ("HEIF",), "image/heic-sequence": ("HEIF",),
     "image/heif-sequence": ("HEIF",), "image/avif": ("AVIF",), "image/avif-sequence": ("AVIF",),
 }  # fmt: skip
@@ -102,7 +106,10 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _frames(image: Image.Image, bounds: Bounds) -> tuple[int | None, tuple[Anomaly, ...]]:
-    """Frames where the header says; GIF would have to be walked. An APNG's claim past the bound is reported, not believed."""
+    """Frames where the header says; GIF would have to be walked.
+
+    An APNG's claim past the bound is reported, not believed.
+    """
     if image.format == "GIF":
         return None, ()
     claimed = int(getattr(image, "n_frames", 1))

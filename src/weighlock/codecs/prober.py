@@ -26,9 +26,9 @@ _TRIAL_WALL_S = 0.05
 class Prober:
     """Probes media in confined children of a worker program.
 
-    The program starts with the first probe, is restarted when it dies, and ends with `close` or with the host. One `Prober` serves many
-    threads; a process forked from the host gets a program of its own. `supervised` forces the mechanism of systems that cannot fork
-    safely: one process per file.
+    The program starts with the first probe, is restarted when it dies, and ends with `close` or with the host. One
+    `Prober` serves many threads; a process forked from the host gets a program of its own. `supervised` forces the
+    mechanism of systems that cannot fork safely: one process per file.
     """
 
     def __init__(self, limits: ProbeLimits | None = None, *, supervised: bool = not fork_available()) -> None:
@@ -98,7 +98,7 @@ class Prober:
         """A place in the queue, then one of the workers."""
         if not self._places.acquire(blocking=False):
             raise ProberUnavailable(
-                f"{self.limits.workers} probes are running and {self.limits.queue} are waiting; raise safety.workers or try later",
+                f"{self.limits.workers} probes run, {self.limits.queue} wait; raise safety.workers or try later",
                 workers=self.limits.workers, queue=self.limits.queue,
             )  # fmt: skip
         try:
@@ -157,7 +157,7 @@ class Prober:
         found = self.confinement()
         if not found.complete:
             raise ConfinementUnavailable(
-                f"safety.confinement is required, but not in force here: {', '.join(found.missing)} ({found.mechanism})",
+                f"safety.confinement is required, but {found.mechanism} lacks here: {', '.join(found.missing)}",
                 missing=list(found.missing), mechanism=found.mechanism,
             )  # fmt: skip
 
@@ -214,7 +214,7 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def descriptor_of(data: bytes | bytearray | memoryview) -> Iterator[int]:
-    """A descriptor of a nameless file that holds `data`: in memory where the system can, else an unlinked temporary file."""
+    """A descriptor of a nameless file that holds `data`, in memory where the system can, else in a temporary file."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("medium", os.MFD_CLOEXEC)
         with open(fd, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path

@@ -20,7 +20,7 @@ _CHUNK = 65536
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
 )
-"""Run under `-I`, which ignores the environment and the working directory; the host's own import path is handed over instead."""
+"""Run under `-I`, which ignores the environment and the working directory; the host's import path is handed over."""
 
 
 class ProgramEnded(Exception):
@@ -35,12 +35,13 @@ class Program:
     """
 
     def __init__(self) -> None:
+        command = _command("main")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._closing = threading.Lock()
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    _command("main", str(theirs.fileno())),
+                    [*command, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                     pass_fds=(theirs.fileno(),), env=_environment(), start_new_session=True,
                 )  # fmt: skip
@@ -107,14 +108,14 @@ class Program:
 
 
 def ask_once(job: wire.Job, medium: int | None) -> wire.Outcome:
-    """The same job in a process of its own: slower, and without the system call filter. For systems that cannot do better.
+    """The same job in a process of its own, for systems that cannot do better: slower, without a system call filter.
 
     Raises:
         ProberUnavailable: the process could not be started.
     """
     try:
         process = subprocess.Popen(
-            _command("main_once", job.dump().decode()),
+            [*_command("main_once"), job.dump().decode()],
             stdin=subprocess.DEVNULL if medium is None else medium,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(),
         )  # fmt: skip
@@ -144,11 +145,11 @@ def ask_once(job: wire.Job, medium: int | None) -> wire.Outcome:
     )
 
 
-def _command(entry: str, argument: str) -> list[str]:
+def _command(entry: str) -> list[str]:
     if not sys.executable:
         raise ProberUnavailable("the probing worker needs a Python executable, and sys.executable is empty")
-    path = [entry for entry in sys.path if entry and Path(entry).is_absolute()]
-    return [sys.executable, "-I", "-c", _BOOT.format(entry=entry), json.dumps(path), argument]
+    path = [folder for folder in sys.path if folder and Path(folder).is_absolute()]
+    return [sys.executable, "-I", "-c", _BOOT.format(entry=entry), json.dumps(path)]
 
 
 def _environment() -> dict[str, str]:

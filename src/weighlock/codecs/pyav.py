@@ -1,4 +1,7 @@
-"""Sound and moving pictures. The only file that imports `av`; runs in the confined child (`warm_up` in the worker before it forks)."""
+"""Sound and moving pictures.
+
+The only file that imports `av`; runs in the confined child (`warm_up` in the worker before it forks).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ import av.error
 import av.logging
 
 from weighlock.codecs import ebml, mp4, walkers
+from weighlock.codecs.movie import Movie, Track
 from weighlock.codecs.streams import Evidence, mismatch, steady
+from weighlock.codecs.tally import Tally, frame_s, trust_frames
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, Probed, VideoFacts
 from weighlock.request import Modality
@@ -25,11 +30,13 @@ if TYPE_CHECKING:
 _MOV = "mov,mp4,m4a,3gp,3g2,mj2"
 _MPEG = "mpeg,mpegvideo,mpegts"
 _DEMUXERS = {
-    "video/mp4": _MOV, "video/quicktime": _MOV, "video/3gpp": _MOV, "video/3gpp2": _MOV, "video/x-m4v": _MOV, "video/mj2": _MOV,
+    "video/mp4": _MOV, "video/quicktime": _MOV, "video/3gpp": _MOV, "video/3gpp2": _MOV, "video/x-m4v": _MOV,
+    "video/mj2": _MOV,
     "audio/mp4": _MOV, "audio/m4a": _MOV, "audio/x-m4a": _MOV, "audio/3gpp": _MOV, "audio/3gpp2": _MOV,
     "video/webm": "matroska,webm", "audio/webm": "matroska,webm",
     "video/x-matroska": "matroska,webm", "audio/x-matroska": "matroska,webm",
-    "audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/aac": "aac", "audio/wav": "wav,w64", "audio/flac": "flac", "audio/aiff": "aiff",
+    "audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/aac": "aac", "audio/wav": "wav,w64", "audio/flac": "flac",
+    "audio/aiff": "aiff",
     "audio/ogg": "ogg", "video/ogg": "ogg", "application/ogg": "ogg", "audio/opus": "ogg",
     "audio/amr": "amr", "audio/amr-wb": "amr", "audio/ac3": "ac3", "audio/eac3": "eac3", "audio/x-caf": "caf",
     "audio/x-wavpack": "wv", "audio/x-musepack": "mpc,mpc8",
@@ -123,7 +130,7 @@ class _Reading:
         self,
         container: av.container.InputContainer,
         view: mmap.mmap,
-        movie: mp4.Movie | None,
+        movie: Movie | None,
         modality: Modality,
         bounds: Bounds,
     ) -> None:
@@ -148,7 +155,7 @@ class _Reading:
             )
         if facts.duration_s > self.bounds.max_duration_s:
             raise MediaTooLarge(
-                f"{facts.duration_s:,.1f} s; at most {self.bounds.max_duration_s:,.0f} s are probed (safety.max.duration_s)",
+                f"{facts.duration_s:,.1f} s; at most {self.bounds.max_duration_s:,.0f} s (safety.max.duration_s)",
                 duration_s=facts.duration_s, max_duration_s=self.bounds.max_duration_s,
             )  # fmt: skip
         return Probed(facts=facts, anomalies=tuple(self.anomalies))
@@ -174,7 +181,7 @@ class _Reading:
                 return {alone.index: walked}, FactSource.HEADER if name == "wav" else FactSource.SCANNED
         return self._scan(), FactSource.SCANNED
 
-    def _from_movie(self, movie: mp4.Movie) -> tuple[dict[int, Evidence], FactSource]:
+    def _from_movie(self, movie: Movie) -> tuple[dict[int, Evidence], FactSource]:
         size = len(self.view)
         if movie.samples_bytes > size or (not movie.complete and not movie.fragmented):
             self._note("truncated", f"its samples take {movie.samples_bytes:,} bytes, the file has {size:,}")
@@ -194,40 +201,41 @@ class _Reading:
             self._note("no_samples", "it holds a header but no samples, as the first segment of a stream does")
         return found, FactSource.HEADER
 
-    def _of_track(self, stream: Any, track: mp4.Track, movie_timescale: int) -> Evidence:
+    def _of_track(self, stream: Any, track: Track, movie_timescale: int) -> Evidence:
         start, end = track.presented_s(movie_timescale)
         claims = {"its samples": track.media_s} if track.media_s > end - start else {}
         claims["its track header"] = track.header_s
         evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=steady(track.deltas))
-        _trust_frames(evidence, track.samples * _frame_s(stream), clock_s=track.media_s)
+        trust_frames(evidence, track.samples * frame_s(stream), clock_s=track.media_s)
         return evidence
 
     def _from_matroska(self, skeleton: ebml.Skeleton) -> dict[int, Evidence] | None:
-        """Both see tracks in file order, so the n-th of a kind is the same one; `None` where they see different numbers."""
+        """Both see tracks in file order, so the n-th of a kind is the same one; `None` if their numbers differ."""
         found = {}
         for streams, kind in ((self.pictures, "video"), (self.sounds, "audio")):
             tracks = skeleton.of_kind(kind)
             if len(tracks) != len(streams):
                 return None
             for stream, track in zip(streams, tracks, strict=True):
-                frame_s = track.frame_s or _frame_s(stream)
+                one_s = track.frame_s or frame_s(stream)
                 tail_s = (
                     track.tail * skeleton.scale_s
-                    or frame_s * track.tail_frames
+                    or one_s * track.tail_frames
                     or 1 / (track.pace(skeleton.scale_s) or 1e9)
                 )
                 evidence = Evidence(
                     start_s=max(0, track.first or 0) * skeleton.scale_s, end_s=track.last * skeleton.scale_s + tail_s,
-                    packets=track.frames if skeleton.whole else None, steady=track.steady(), pace=track.pace(skeleton.scale_s),
+                    packets=track.frames if skeleton.whole else None, steady=track.steady(),
+                    pace=track.pace(skeleton.scale_s),
                 )  # fmt: skip
                 if skeleton.whole:
-                    _trust_frames(evidence, track.frames * _frame_s(stream), clock_s=evidence.span_s)
+                    trust_frames(evidence, track.frames * frame_s(stream), clock_s=evidence.span_s)
                 found[stream.index] = evidence
         return found
 
     def _scan(self) -> dict[int, Evidence]:
         """Walk every packet. Bounded by CPU time; a damaged end is an anomaly, no packet at all an error."""
-        tallies = {stream.index: _Tally(stream) for stream in [*self.pictures, *self.sounds]}
+        tallies = {stream.index: Tally(stream) for stream in [*self.pictures, *self.sounds]}
         give_up, walked = time.process_time() + self.bounds.scan_cpu_s, 0
         try:
             for packet in self.container.demux([*self.pictures, *self.sounds]):
@@ -236,7 +244,7 @@ class _Reading:
                 walked += 1
                 if walked % 4096 == 0 and time.process_time() > give_up:
                     raise MediaTooLarge(
-                        f"its header cannot be trusted, and walking its packets takes more than {self.bounds.scan_cpu_s:g} s of CPU time",
+                        f"its header says too little, and its packets take over {self.bounds.scan_cpu_s:g} s of CPU",
                         limit="cpu", packets=walked,
                     )  # fmt: skip
         except (InputError, MemoryError):
@@ -251,7 +259,7 @@ class _Reading:
         self.anomalies.append(Anomaly(code=code, detail=detail))
 
     def _container_claim(self) -> float:
-        """What the file as a whole says of its length; 0 where FFmpeg only guesses from the bitrate or the last packets."""
+        """What the file as a whole says of its length; 0 where FFmpeg only guesses from the bitrate."""
         if self.movie is not None:
             return self.movie.header_s
         if self.container.format.name in _GUESSED_DURATION:
@@ -281,12 +289,13 @@ class _Reading:
         return AudioFacts(
             duration_s=round(shown, 6), duration_high_s=round(max(high, shown), 6), duration_source=source,
             container=self.container.format.name.split(",")[0], codec=_codec(main),
-            sample_rate_hz=_positive(getattr(context, "sample_rate", None)), channels=_positive(getattr(context, "channels", None)),
+            sample_rate_hz=_positive(getattr(context, "sample_rate", None)), channels=_positive(getattr(context,
+            "channels", None)),
             tracks=len(self.sounds),
         )  # fmt: skip
 
     def _video(self, evidence: dict[int, Evidence], source: FactSource) -> VideoFacts:
-        main = max(self.pictures, key=lambda stream: _area(stream))
+        main = max(self.pictures, key=_area)
         seen = evidence[main.index]
         rotation = self._rotation(main)
         width, height = _displayed(main, rotation)
@@ -324,79 +333,8 @@ class _Reading:
         return round(float(rate), 3) if rate else None
 
 
-class _Tally:
-    """Times of one stream while its packets go by, in ticks."""
-
-    def __init__(self, stream: Any) -> None:
-        self.base = float(stream.time_base) if stream.time_base else 0.0
-        self.frame_s = _frame_s(stream)
-        self.usual = (
-            int(1 / stream.average_rate / stream.time_base) if stream.type == "video" and stream.average_rate else 0
-        )
-        self.dated = stream.type == "audio"
-        """Every packet says how long it lasts; pictures' packets often carry a guess."""
-        self.packets = self.total = 0
-        self.known_s = (stream.duration or 0) * self.base if stream.container.format.name == "mpegts" else 0.0
-        """In a transport stream the difference of the last and the first time stamp, packets or not."""
-        self.first: int | None = None
-        self.last = 0
-        self.previous: int | None = None
-        self.deltas: dict[int, int] = {}
-
-    def add(self, packet: Any) -> None:
-        self.packets += 1
-        duration = packet.duration or self.usual
-        self.dated = self.dated and bool(packet.duration)
-        self.total += duration
-        at = packet.pts if packet.pts is not None else packet.dts
-        if at is None:
-            return
-        self.first = at if self.first is None else min(self.first, at)
-        self.last = max(self.last, at + duration)
-        order = packet.dts if packet.dts is not None else at
-        if self.previous is not None and len(self.deltas) < 10_000:
-            step = max(0, order - self.previous)
-            self.deltas[step] = self.deltas.get(step, 0) + 1
-        self.previous = order
-
-    def evidence(self) -> Evidence:
-        claims = {"its packets": self.total * self.base} if self.dated else {}
-        first = max(0, self.first or 0)  # what lies before zero is priming: decoded and dropped
-        span_s = max((self.last - first) * self.base, self.known_s, 0.0)
-        if self.first is None:
-            span_s = self.total * self.base
-        evidence = Evidence(
-            start_s=first * self.base, end_s=first * self.base + span_s, claims=claims, packets=self.packets,
-            steady=steady(self.deltas),
-        )  # fmt: skip
-        _trust_frames(evidence, self.packets * self.frame_s, clock_s=span_s)
-        return evidence
-
-
-def _trust_frames(evidence: Evidence, frames_s: float, *, clock_s: float) -> None:
-    """Let counted frames of sound win over a clock that says less: decoders play samples, whatever the time stamps say.
-
-    Where the two agree, the frames are a bound only: the first and the last may be cut.
-    """
-    if not frames_s:
-        return
-    evidence.at_most_s = max(evidence.at_most_s, frames_s)
-    if mismatch(clock_s, {"its frames": frames_s}):
-        evidence.claims["its frames"] = frames_s
-        evidence.claims["its clock"] = clock_s
-        evidence.end_s = max(evidence.end_s, evidence.start_s + frames_s)
-
-
 def _is_played(stream: Any) -> bool:
     return stream.type in ("video", "audio") and not stream.disposition & av.stream.Disposition.attached_pic
-
-
-def _frame_s(stream: Any) -> float:
-    """Seconds of sound in one packet of a codec with frames of one size; 0 for others and for pictures."""
-    context = stream.codec_context if stream.type == "audio" else None
-    if context is None or context.name.split("_")[0] not in ("aac", "mp3", "mp3float", "mp2", "mp2float", "ac3"):
-        return 0.0
-    return context.frame_size / context.sample_rate if context.frame_size and context.sample_rate else 0.0
 
 
 def _codec(stream: Any) -> str | None:

@@ -35,7 +35,8 @@ _SYSCALLS: dict[str, tuple[int, dict[str, int]]] = {
     "x86_64": (
         0xC000003E,
         {
-            "read": 0, "write": 1, "close": 3, "fstat": 5, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
+            "read": 0, "write": 1, "close": 3, "fstat": 5, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11,
+            "brk": 12,
             "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "readv": 19, "writev": 20,
             "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35, "getpid": 39, "exit": 60,
             "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "times": 100, "sigaltstack": 131, "gettid": 186,
@@ -50,7 +51,8 @@ _SYSCALLS: dict[str, tuple[int, dict[str, int]]] = {
         {
             "read": 63, "write": 64, "close": 57, "fstat": 80, "lseek": 62, "mmap": 222, "mprotect": 226, "munmap": 215,
             "brk": 214, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "pread64": 67, "readv": 65,
-            "writev": 66, "sched_yield": 124, "mremap": 216, "madvise": 233, "nanosleep": 101, "getpid": 172, "exit": 93,
+            "writev": 66, "sched_yield": 124, "mremap": 216, "madvise": 233, "nanosleep": 101, "getpid": 172,
+            "exit": 93,
             "gettimeofday": 169, "getrlimit": 163, "getrusage": 165, "times": 153, "sigaltstack": 132, "gettid": 178,
             "futex": 98, "sched_getaffinity": 123, "set_tid_address": 96, "restart_syscall": 128,
             "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "exit_group": 94,
@@ -79,8 +81,9 @@ def allow_list(machine: str, pid: int) -> bytes:
     """The filter as packed BPF instructions, for a process `pid` of `machine`.
 
     Threads may be started, processes may not; a signal may be sent to the process itself only (`abort` needs it);
-    limits may be read, not set. What is not listed fails with EPERM rather than killing, because the C library asks for much
-    that it can do without. `clone3` fails with ENOSYS: its flags are behind a pointer, and the library then falls back to `clone`.
+    limits may be read, not set. What is not listed fails with EPERM rather than killing, because the C library asks
+    for much that it can do without. `clone3` fails with ENOSYS: its flags are behind a pointer, and the library then
+    falls back to `clone`.
     """
     arch, numbers = _SYSCALLS[machine]
     code: list[tuple[int, int, int, int]] = [

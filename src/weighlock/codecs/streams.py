@@ -1,4 +1,4 @@
-"""What each stream of a file supports, whoever read it: the movie header, our own frame walkers, or a scan of every packet."""
+"""What each stream of a file supports, whoever read it: a header reader, a frame walker, or a scan of every packet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ MISMATCH_S = 0.2
 
 @dataclass(slots=True, kw_only=True)
 class Evidence:
-    """Times of one stream. `start_s` and `end_s` bound what a player presents; the rest are other claims about its length."""
+    """Times of one stream.
+
+    `start_s` and `end_s` bound what a player presents; the rest are other claims about its length.
+    """
 
     start_s: float = 0.0
     end_s: float = 0.0
@@ -43,7 +46,10 @@ def mismatch(presented_s: float, claims: dict[str, float]) -> str | None:
 
 
 def steady(deltas: dict[int, int]) -> bool | None:
-    """Whether frames come at one pace: 95 % of them within a tenth (or one tick) of the median. `None` for fewer than three."""
+    """Whether frames come at one pace: 95 % of them within a tenth (or one tick) of the median.
+
+    `None` for fewer than three.
+    """
     total = sum(deltas.values())
     if total < 3:
         return None

@@ -22,8 +22,9 @@ _BOMS = (
 def text_facts(fd: int, *, size_bytes: int, encoding: str | None = None) -> TextFacts:
     """Characters of the text behind `fd`, after decoding; a byte order mark is not one of them.
 
-    `encoding` is a declared charset. Without one: a byte order mark decides, then UTF-16 if every other byte of the start is zero, then
-    UTF-8, and Windows-1252 where that fails, which cannot: the five bytes it leaves undefined count as one character each.
+    `encoding` is a declared charset. Without one: a byte order mark decides, then UTF-16 if every other byte of the
+    start is zero, then UTF-8, and Windows-1252 where that fails, which cannot: the five bytes it leaves undefined
+    count as one character each.
 
     Raises:
         MalformedMedia: empty, or not text in the declared or marked encoding.

@@ -48,7 +48,10 @@ _MPEG = _mpeg_headers()
 
 
 def mpeg_audio(view: mmap.mmap) -> Evidence | None:
-    """Every frame of an MP1/2/3 file; a Xing, Info or VBRI frame is a claim, not sound, and its LAME part tells what players trim."""
+    """Every frame of an MP1/2/3 file.
+
+    A Xing, Info or VBRI frame is a claim, not sound; its LAME part tells what players trim.
+    """
     end = _before_trailing_tags(view)
     start = _first_frame(view, _after_id3(view), end)
     if start is None:
@@ -123,7 +126,10 @@ def _vbr_header(view: mmap.mmap, at: int, size: int) -> tuple[int | None, int] |
 
 
 def adts(view: mmap.mmap) -> Evidence | None:
-    """Every frame of a raw AAC stream. The duration players show for it is a guess from the bitrate; this one is exact."""
+    """Every frame of a raw AAC stream.
+
+    The duration players show for it is a guess from the bitrate; this one is exact.
+    """
     at, end = _after_id3(view), _before_trailing_tags(view)
     counts: dict[int, int] = {}
     resyncs = 0
@@ -189,7 +195,7 @@ def wave(view: mmap.mmap) -> Evidence | None:
         if kind == b"ds64" and body + 16 <= end:
             long_size = struct.unpack_from("<Q", view, body + 8)[0]
         elif kind == b"fmt " and body + 16 <= end:
-            form, _, rate, _, block, bits = struct.unpack_from("<HHIIHH", view, body)
+            form, _, rate, _, block, _ = struct.unpack_from("<HHIIHH", view, body)
             if form not in _PCM or (
                 form == 0xFFFE and size >= 26 and struct.unpack_from("<H", view, body + 24)[0] not in _PCM
             ):

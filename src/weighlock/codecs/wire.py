@@ -1,4 +1,7 @@
-"""What passes between the host and the worker: jobs one way, answers the other. Answers are checked as hostile input."""
+"""What passes between the host and the worker: jobs one way, answers the other.
+
+Answers are checked as hostile input.
+"""
 
 from __future__ import annotations
 

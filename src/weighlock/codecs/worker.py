@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from weighlock.codecs import job as job_module
 from weighlock.codecs import confine, seccomp, wire
+from weighlock.codecs import job as job_module
 
 HELLO = b"ready"
 _JOB_BYTES = 64 * 1024
@@ -62,12 +62,13 @@ class Worker:
                 self._fork_ahead()
                 events = self._selector.select(self._patience())
             for key, _ in events:
-                if key.data is None:
+                child: _Child | None = key.data
+                if child is None:
                     if not self._take():
                         self._kill_all()
                         return
-                elif self._children.get(key.data.pid) is key.data:
-                    self._listen(key.data, key.fileobj)
+                elif self._children.get(child.pid) is child:
+                    self._listen(child, key.fileobj)
             now = time.monotonic()
             for child in [c for c in self._children.values() if c.deadline <= now]:
                 self._end(child, timed_out=True)
@@ -148,7 +149,9 @@ class Worker:
             self._end(child)
         elif child.said.endswith(wire.END):
             self._tell(child, wire.Outcome(payload=bytes(child.said)))
-            os.kill(child.pid, signal.SIGKILL)  # taking its memory down takes longer than answering did: nobody waits for that
+            os.kill(
+                child.pid, signal.SIGKILL
+            )  # taking its memory down takes longer than answering did: nobody waits for that
 
     def _end(self, child: _Child, *, timed_out: bool = False) -> None:
         """Reap the child, and tell how it ended unless its answer was complete.
@@ -215,7 +218,7 @@ def main() -> None:
 
 
 def main_once() -> None:
-    """Entry of the one-shot process: the job as its only argument, the medium on standard input, the answer on standard output."""
+    """Entry of the one-shot process: job as its argument, medium on standard input, answer on standard output."""
     job = wire.Job.load(sys.argv[1].encode())
     answer = os.dup(1)
     job_module.prepare(job, set())
