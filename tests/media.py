@@ -377,6 +377,13 @@ def as_live_recording(data: bytes) -> bytes:
     return with_matroska_duration(data, float("nan")) if b"\x44\x89" in data else data
 
 
+def with_matroska_scale(data: bytes, nanoseconds: int) -> bytes:
+    """A Matroska file whose every time stamp means another time."""
+    at = data.index(b"\x2a\xd7\xb1")
+    width = data[at + 3] & 0x7F
+    return data[: at + 4] + nanoseconds.to_bytes(width, "big") + data[at + 4 + width :]
+
+
 HLS = b"#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:%d/seg.ts\n#EXT-X-ENDLIST\n"
 CONCAT = b"ffconcat version 1.0\nfile '%s'\n"
 SDP = b"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video %d RTP/AVP 96\na=rtpmap:96 H264/90000\n"

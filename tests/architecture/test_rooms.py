@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import media
 import pytest
 
+import media
 import weighlock
 
 SOURCE = Path(weighlock.__file__).parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import time
@@ -37,6 +38,11 @@ class Comparison:
             "goals": dict(self.goals),
             "notes": list(self.notes),
         }
+
+
+def as_installed() -> dict[str, str]:
+    """The environment of a program that may keep its bytecode, as an installed one does."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def timed(operations: Operations, *, rounds: int, seed: int = 7) -> dict[str, list[float]]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import media
-from benchmarks.harness import Comparison, Operations, medians, timed
+from benchmarks.harness import Comparison, Operations, as_installed, medians, timed
 
 
 def startup(folder: Path, rounds: int) -> Iterator[Comparison]:
@@ -23,7 +23,7 @@ def startup(folder: Path, rounds: int) -> Iterator[Comparison]:
         "bare python": [sys.executable, "-c", "pass"],
     }
     operations: Operations = {
-        name: partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
+        name: partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True, env=as_installed())
         for name, command in commands.items()
     }
     sdk = subprocess.run(

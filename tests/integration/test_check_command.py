@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import media
 import pytest
 from click.testing import CliRunner, Result
 
+import media
 from weighlock.cli import cli
 
 Run = Callable[..., Result]
@@ -109,7 +109,8 @@ def test_a_wrong_label_is_told(run: Run, tmp_path: Path) -> None:
 
 def test_a_wrong_label_is_refused_where_the_policy_says_so(run: Run, tmp_path: Path) -> None:
     (tmp_path / "weighlock.yaml").write_text(
-        "version: 1\naccounts: {a: {backend: developer}}\ndefault: {account: a, model: gemini-3.8-flash, mime_mismatch: reject}\n"
+        "version: 1\naccounts: {a: {backend: developer}}\n"
+        "default: {account: a, model: gemini-3.8-flash, mime_mismatch: reject}\n"
     )
     path = tmp_path / "photo.png"
     path.write_bytes(media.picture((64, 48), "JPEG"))

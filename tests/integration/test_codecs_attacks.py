@@ -132,6 +132,22 @@ def lying_minutes() -> dict[str, tuple[bytes, str]]:
         "Matroska says less than nothing": (media.with_matroska_duration(mka, -5.0), "audio/x-matroska"),
         "an MP4 clock a thousand times too fast": (media.with_fast_clock(m4a), "audio/mp4"),
         "an MP4 edit list of two milliseconds": (media.with_short_edit(m4a), "audio/mp4"),
+        "an Opus WebM whose clock is a thousand times too fast": (
+            media.with_matroska_scale(media.sound(MINUTE, "libopus", "webm", rate=48000), 1000),
+            "audio/webm",
+        ),
+        "an Opus WebM whose clock is four times too fast": (
+            media.with_matroska_scale(media.sound(MINUTE, "libopus", "webm", rate=48000), 250_000),
+            "audio/webm",
+        ),
+        "an AAC Matroska whose clock is ten times too fast": (
+            media.with_matroska_scale(mka, 100_000),
+            "audio/x-matroska",
+        ),
+        "an Opus MP4 whose clock is a thousand times too fast": (
+            media.with_fast_clock(media.sound(MINUTE, "libopus", "mp4", rate=48000)),
+            "audio/mp4",
+        ),
         "a wave header of one second": (media.wav(MINUTE, data_size=16_000), "audio/wav"),
     }
 

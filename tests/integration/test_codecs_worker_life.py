@@ -20,6 +20,8 @@ import pytest
 
 import media
 from weighlock.codecs import ProbeLimits, Prober, descriptor_of, probe_bytes, versions, wire
+from weighlock.codecs.confine import Growth
+from weighlock.codecs.job import _believable as believable
 from weighlock.codecs.job import probe as probe_in_process
 from weighlock.codecs.prober import _verdict
 from weighlock.codecs.program import Program
@@ -181,6 +183,62 @@ def test_a_child_that_burns_its_time_is_ended_and_the_limit_named() -> None:
         weigh(prober, junk, "application/pdf", Modality.DOCUMENT)
 
     assert caught.value.figures["limit"] == "cpu"
+
+
+def test_a_probe_that_came_near_its_memory_limit_is_not_believed() -> None:
+    """FFmpeg that is refused memory reports fewer packets, and no error."""
+    song = media.sound(5, "libopus", "ogg", rate=48000)
+    job = Prober(ProbeLimits())._job("probe", size_bytes=len(song), mime="audio/ogg", modality=Modality.AUDIO)
+    with descriptor_of(song) as fd, mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as view:
+        found = probe_in_process(job, view)
+
+    assert believable(job, found, GrownBy(100 * 2**20)) is found
+    with pytest.raises(MemoryError):
+        believable(job, found, GrownBy(480 * 2**20))
+
+
+class GrownBy(Growth):
+    def __init__(self, amount: int) -> None:
+        super().__init__()
+        os.close(self.descriptor)
+        self._amount = amount
+
+    def bytes(self) -> int:
+        return self._amount
+
+
+def test_growth_is_the_peak_since_it_was_asked_for() -> None:
+    script = textwrap.dedent("""
+        import mmap
+        from weighlock.codecs.confine import Growth
+        growth = Growth()
+        mmap.mmap(-1, 300 << 20).close()
+        print(300 << 20 <= growth.bytes() < 310 << 20)
+    """)
+
+    assert subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "True\n"
+
+
+def test_a_probe_that_needs_more_memory_than_it_may_have_names_the_limit() -> None:
+    data = media.movie(media.track(samples=900_000))
+    with Prober(ProbeLimits(memory_bytes=8 * 2**20)) as prober, pytest.raises(MalformedMedia, match="8 MiB") as caught:
+        weigh(prober, data, "video/mp4", Modality.VIDEO)
+
+    assert caught.value.figures["limit"] == "memory"
+
+
+def test_a_child_killed_while_it_waits_for_work_is_replaced(prober: Prober) -> None:
+    weigh(prober)
+    time.sleep(0.2)
+    waiting = children(program_of(prober).pid)
+    for pid in waiting:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.1)
+
+    assert len(waiting) == 1
+    assert isinstance(weigh(prober), ImageFacts)
+    time.sleep(0.3)
+    assert len(children(program_of(prober).pid)) == 1
 
 
 def test_a_medium_longer_than_the_bound_is_refused() -> None:
@@ -387,6 +445,8 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         (wire.Outcome(too_much=True, signal=signal.SIGKILL), "answer"),
         (wire.Outcome(payload=b"", exit_code=0), "answer"),
         (wire.Outcome(payload=b'{"audio": {"duration_s": 1e400}}'), "answer"),
+        (wire.Outcome(signal=signal.SIGABRT, peak_bytes=600 * 2**20), "memory"),
+        (wire.Outcome(signal=signal.SIGBUS), None),
         (wire.Outcome(signal=signal.SIGSEGV), None),
         (wire.Outcome(exit_code=1), None),
     ],
