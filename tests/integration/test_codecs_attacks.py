@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,7 @@ def test_a_thousand_jpeg_scans_are_not_decoded(prober: Prober) -> None:
     assert time.monotonic() - started < 1
 
 
+@cache
 def lying_minutes() -> dict[str, tuple[bytes, str]]:
     mp3, flac = media.sound(MINUTE, "libmp3lame", "mp3"), media.sound(MINUTE, "flac", "flac")
     mka, m4a = media.sound(MINUTE, "aac", "matroska"), media.sound(MINUTE, "aac", "mp4")

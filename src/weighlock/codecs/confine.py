@@ -63,6 +63,36 @@ def _memory_now() -> tuple[int, int]:
     return int(fields[0]) * _PAGE, int(fields[5]) * _PAGE
 
 
+class Growth:
+    """How much address space this process has taken since.
+
+    FFmpeg that is refused memory may carry on and report what it has as if it were all; whoever came near the limit is
+    not believed. The descriptor is opened before files are out of reach.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._status = os.open("/proc/self/status", os.O_RDONLY)
+        except OSError:
+            self._status = -1
+        self._before = self._peak()
+
+    @property
+    def descriptor(self) -> int:
+        return self._status
+
+    def bytes(self) -> int:
+        """Peak since this value was made; 0 where the system does not say."""
+        return self._peak() - self._before
+
+    def _peak(self) -> int:
+        if self._status < 0:
+            return 0
+        text = os.pread(self._status, 8192, 0)
+        found = text.partition(b"VmPeak:")[2].split(None, 1)
+        return 1024 * int(found[0]) if found else 0
+
+
 def die_with_parent(parent: int) -> None:
     """Ask the kernel to kill this process when `parent` ends."""
     if sys.platform != "linux":

@@ -23,6 +23,9 @@ _DOORS = {
 }
 
 
+_NEAR_LIMIT = 0.9
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """What a door checks before it opens or decodes anything."""
@@ -57,11 +60,12 @@ def run(job: wire.Job, medium: int | None, answer: int, *, sealed: bool) -> None
     `sealed` adds the system call filter, where there is one.
     """
     view = mmap.mmap(medium, 0, access=mmap.ACCESS_READ) if medium is not None and os.fstat(medium).st_size else None
-    confine.close_all_but(answer)
+    growth = confine.Growth()
+    confine.close_all_but(*(fd for fd in (answer, growth.descriptor) if fd >= 0))
     held = confine.limit_resources(memory_bytes=job.memory_bytes, cpu_s=job.cpu_s)
     if sealed and confine.seal():
         held.append("system calls")
-    _write(answer, _answer(job, view, held) + wire.END)
+    _write(answer, _answer(job, view, held, growth) + wire.END)
 
 
 def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:
@@ -88,9 +92,9 @@ def probe(job: wire.Job, view: mmap.mmap | None) -> Probed:
     return probed
 
 
-def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str]) -> bytes:
+def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str], growth: confine.Growth) -> bytes:
     tasks: dict[str, Callable[[], bytes]] = {
-        "probe": lambda: wire.dump_probed(probe(job, view)),
+        "probe": lambda: wire.dump_probed(_believable(job, probe(job, view), growth)),
         "limits": lambda: wire.dump_values([name for name in confine.try_limits(job.memory_bytes) if name in held]),
         "sleep": lambda: _sleep(60),
         "versions": lambda: wire.dump_values(_versions()),
@@ -111,6 +115,12 @@ def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str]) -> bytes:
         return wire.dump_failure(
             MalformedMedia(f"the prober failed on it: {type(error).__name__}", cause=type(error).__name__)
         )
+
+
+def _believable(job: wire.Job, probed: Probed, growth: confine.Growth) -> Probed:
+    if growth.bytes() > _NEAR_LIMIT * job.memory_bytes:
+        raise MemoryError
+    return probed
 
 
 def _versions() -> dict[str, str]:

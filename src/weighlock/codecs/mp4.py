@@ -186,7 +186,7 @@ def _stts(reader: _Reader, track: Track, at: int, end: int) -> None:
     words = reader.words(at + 8, end, 2 * entries)
     counts, deltas = words[0 : len(words) // 2 * 2 : 2], words[1::2]
     # A delta above 2^31 is a negative number to other readers; they clamp it to nothing or one tick.
-    if any(delta >= 1 << 31 for delta in deltas):
+    if max(deltas, default=0) >= 1 << 31:
         deltas = array("I", (0 if delta >= 1 << 31 else delta for delta in deltas))
     track.samples += sum(counts)
     track.table_ticks += sum(map(mul, counts, deltas))

@@ -21,6 +21,8 @@ from weighlock.request import Modality
 
 _EVERY_LIMIT = ("memory", "cpu", "wall", "file size", "open files", "core dumps", "system calls")
 _TRIAL_WALL_S = 0.05
+_NEAR = 0.8
+"""A child that died having held this share of its memory limit died of it: C++ libraries abort when refused."""
 
 
 class Prober:
@@ -183,12 +185,13 @@ def _verdict(outcome: wire.Outcome, limits: ProbeLimits) -> Probed:
         raise _broke("cpu", f"probing it takes more than {limits.cpu_s} s of CPU time")
     if outcome.too_much:
         raise _broke("answer", f"the prober said more than {wire.MAX_ANSWER_BYTES // 1024} KiB about it")
+    if outcome.signal == getattr(signal, "SIGBUS", 7):
+        raise MalformedMedia("the file was cut short while it was read", signal=outcome.signal)
+    if outcome.signal and outcome.peak_bytes > _NEAR * limits.memory_bytes:
+        raise _broke("memory", f"probing it takes more than {limits.memory_bytes // 2**20} MiB of memory")
     if outcome.signal or outcome.exit_code:
         how = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
-        raise MalformedMedia(
-            f"it killed the prober ({how}; memory limit {limits.memory_bytes // 2**20} MiB)",
-            signal=outcome.signal, exit_code=outcome.exit_code, memory_bytes=limits.memory_bytes,
-        )  # fmt: skip
+        raise MalformedMedia(f"it killed the prober ({how})", signal=outcome.signal, exit_code=outcome.exit_code)
     try:
         return wire.load_probed(outcome.payload)
     except wire.InconsistentAnswer as error:

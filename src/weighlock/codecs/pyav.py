@@ -51,6 +51,7 @@ _MAX_OPEN_PIXELS = 40_000_000
 _FASTEST_FPS = 1000.0
 """Above this a frame rate is a false clock, not a camera."""
 _PLAIN_FPS = 24.0
+_SHORTEST_OPUS_S, _USUAL_OPUS_S = 0.0025, 0.02
 _GUESSED_DURATION = {"mp3", "aac", "ac3", "eac3", "amr", "mpeg", "mpegvideo", "mpegts", "wav", "w64"}
 _READ_ERRORS = (  # what PyAV lets out besides its own
     av.error.FFmpegError,
@@ -169,10 +170,9 @@ class _Reading:
             return self._from_movie(self.movie)
         if "matroska" in name:
             skeleton = ebml.read_skeleton(self.view)
-            if skeleton is not None:
-                found = self._from_matroska(skeleton)
-                if found is not None:
-                    return found, FactSource.SCANNED if skeleton.whole else FactSource.HEADER
+            found = self._from_matroska(skeleton) if skeleton is not None and self._may_skip(skeleton) else None
+            if skeleton is not None and found is not None:
+                return found, FactSource.SCANNED if skeleton.whole else FactSource.HEADER
         alone = self.sounds[0] if len(self.sounds) == 1 and not self.pictures else None
         walker = {"mp3": walkers.mpeg_audio, "aac": walkers.adts, "wav": walkers.wave}.get(name)
         if alone is not None and walker is not None:
@@ -185,9 +185,13 @@ class _Reading:
         size = len(self.view)
         if movie.samples_bytes > size or (not movie.complete and not movie.fragmented):
             self._note("truncated", f"its samples take {movie.samples_bytes:,} bytes, the file has {size:,}")
+            tracks = [(stream, movie.track(stream.id)) for stream in [*self.pictures, *self.sounds]]
+            if not movie.fragmented and any(
+                track is not None and track.sized_samples and not stream.index_entries for stream, track in tracks
+            ):
+                raise MemoryError  # FFmpeg was refused the table and carries on without it, silently
             found = self._scan()
-            for stream in [*self.pictures, *self.sounds]:
-                track = movie.track(stream.id)
+            for stream, track in tracks:
                 if track is not None:
                     found[stream.index].claims["its sample table"] = track.media_s
             return found, FactSource.SCANNED
@@ -206,8 +210,16 @@ class _Reading:
         claims = {"its samples": track.media_s} if track.media_s > end - start else {}
         claims["its track header"] = track.header_s
         evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=steady(track.deltas))
-        trust_frames(evidence, track.samples * frame_s(stream), clock_s=track.media_s)
+        frames_s = track.samples * frame_s(stream)
+        if _codec(stream) == "opus" and track.media_s < track.samples * _SHORTEST_OPUS_S:
+            frames_s = track.samples * _USUAL_OPUS_S
+        trust_frames(evidence, frames_s, clock_s=track.media_s)
         return evidence
+
+    def _may_skip(self, skeleton: ebml.Skeleton) -> bool:
+        """Whether block times suffice. Sound alone is checked by its packets: nothing else contradicts its clock."""
+        varying = any(_codec(stream) in ("opus", "vorbis") for stream in self.sounds)
+        return bool(self.pictures) or (skeleton.whole and not varying)
 
     def _from_matroska(self, skeleton: ebml.Skeleton) -> dict[int, Evidence] | None:
         """Both see tracks in file order, so the n-th of a kind is the same one; `None` if their numbers differ."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -124,6 +123,8 @@ def _spooled(data: bytes) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("weighlock", os.MFD_CLOEXEC)
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     view = memoryview(data)

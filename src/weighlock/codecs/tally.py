@@ -53,6 +53,8 @@ class Tally:
             steady=steady(self.deltas),
         )  # fmt: skip
         trust_frames(evidence, self.packets * self.frame_s, clock_s=span_s)
+        if self.dated and self.total * self.base > span_s:
+            trust_frames(evidence, self.total * self.base, clock_s=span_s)
         return evidence
 
 

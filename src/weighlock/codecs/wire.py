@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -184,28 +184,25 @@ class Outcome:
     too_much: bool = False
     """It said more than an answer may hold."""
     cpu_s: float = 0.0
+    peak_bytes: int = 0
+    """Most memory it held at a time, with what it shared with the program."""
     trouble: str = ""
     """Why no child could be started at all."""
 
-    _HEAD = struct.Struct("<I")
+    _HEAD: ClassVar = struct.Struct("<I")
 
     def dump(self) -> bytes:
-        head = json.dumps(
-            [self.exit_code, self.signal, self.timed_out, self.too_much, self.cpu_s, self.trouble]
-        ).encode()
+        head = json.dumps({**asdict(self), "payload": None}).encode()
         return self._HEAD.pack(len(head)) + head + self.payload
 
     @classmethod
     def load(cls, data: bytes) -> Outcome:
-        """
+        """An outcome as the program sent it.
+
         Raises:
             ValueError: cut short, or not an outcome.
         """
-        if len(data) < cls._HEAD.size:
+        end = cls._HEAD.size + (cls._HEAD.unpack_from(data)[0] if len(data) >= cls._HEAD.size else 0)
+        if len(data) < end:
             raise ValueError("outcome cut short")
-        end = cls._HEAD.size + cls._HEAD.unpack_from(data)[0]
-        exit_code, signal, timed_out, too_much, cpu_s, trouble = json.loads(data[cls._HEAD.size : end])
-        return cls(
-            payload=data[end:], exit_code=exit_code, signal=signal, timed_out=timed_out, too_much=too_much, cpu_s=cpu_s,
-            trouble=trouble,
-        )  # fmt: skip
+        return cls(**{**json.loads(data[cls._HEAD.size : end]), "payload": data[end:]})

@@ -105,13 +105,23 @@ class Worker:
         return True
 
     def _start(self, job: wire.Job, data: bytes, medium: int | None, reply: socket.socket) -> None:
-        spare, self._spare = self._spare or self._fork(), None
-        with spare.inbox as inbox:
-            socket.send_fds(inbox, [data], [] if medium is None else [medium])
+        try:
+            spare = self._hand_over(data, medium)
+        except OSError:  # the child forked ahead was killed while it waited, as when memory ran short
+            self._drop_spare()
+            spare = self._hand_over(data, medium)
+        self._spare = None
         child = _Child(spare.pid, spare.answer, reply, time.monotonic() + job.wall_s)
         self._children[child.pid] = child
         self._selector.register(child.answer, selectors.EVENT_READ, child)
         self._selector.register(reply, selectors.EVENT_READ, child)
+
+    def _hand_over(self, data: bytes, medium: int | None) -> _Spare:
+        if self._spare is None:
+            self._spare = self._fork()
+        socket.send_fds(self._spare.inbox, [data], [] if medium is None else [medium])
+        self._spare.inbox.close()
+        return self._spare
 
     def _fork(self) -> _Spare:
         ours, theirs = os.pipe()
@@ -173,6 +183,7 @@ class Worker:
             timed_out=timed_out,
             too_much=too_much,
             cpu_s=round(usage.ru_utime + usage.ru_stime, 3),
+            peak_bytes=usage.ru_maxrss * 1024,
         )
         self._tell(child, outcome)
 
