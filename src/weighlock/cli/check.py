@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,6 @@ import click
 
 from weighlock import mime
 from weighlock.cli import render
-from weighlock.cli.compare import compare as print_matrix
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import Examined
 from weighlock.preflight import Preflight, Scales, prompt_text
@@ -88,6 +86,8 @@ def check(
         examined = _with_text(preflight.examine(parts), text)
         if compare:
             everything = list(examined)
+            from weighlock.cli.compare import compare as print_matrix
+
             print_matrix(everything, scales, form)
             ctx.exit(0 if any(one.facts for one in everything) else EXIT_NOTHING)
         outcome = render.Outcome()
@@ -137,6 +137,8 @@ def _walk(folder: str) -> Iterator[str]:
 
 def _spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     """Standard input on disk, so that memory does not grow with it; one byte past the bound is enough to refuse it."""
+    import tempfile
+
     spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="weighlock-"))  # noqa: SIM115  # closed by the stack
     left = max_bytes + 1
     while left > 0 and (chunk := sys.stdin.buffer.read(min(_CHUNK, left))):
