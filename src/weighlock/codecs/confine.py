@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from weighlock.codecs import seccomp
 
@@ -57,9 +56,11 @@ def limit_resources(*, memory_bytes: int, cpu_s: int) -> list[str]:
 def _memory_now() -> tuple[int, int]:
     """Address space and private data of this process in bytes; zeros where the system does not say."""
     try:
-        fields = Path("/proc/self/statm").read_bytes().split()
+        statm = os.open("/proc/self/statm", os.O_RDONLY)
     except OSError:
         return 0, 0
+    fields = os.read(statm, 256).split()
+    os.close(statm)
     return int(fields[0]) * _PAGE, int(fields[5]) * _PAGE
 
 

@@ -66,10 +66,10 @@ _GUARDED = {"clone", "tgkill", "prlimit64", "clone3"}
 
 
 def warm_up() -> None:
-    """Find the C library and this machine's name once, so that no child has to."""
-    if sys.platform == "linux":
+    """Do all of `seal` that can be done ahead, in the process that will be sealed."""
+    if supported():
         _c_library()
-        platform.machine()
+        allow_list(platform.machine(), os.getpid())
 
 
 def supported() -> bool:
@@ -77,6 +77,7 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() in _SYSCALLS and sys.maxsize > 2**32
 
 
+@cache
 def allow_list(machine: str, pid: int) -> bytes:
     """The filter as packed BPF instructions, for a process `pid` of `machine`.
 

@@ -205,6 +205,7 @@ def _live(outbox: socket.socket, answer: int, program: int) -> NoReturn:
         gc.disable()
         confine.die_with_parent(program)
         confine.close_all_but(outbox.fileno(), answer)
+        seccomp.warm_up()
         data, fds, _, _ = socket.recv_fds(outbox, _JOB_BYTES, 1)
         if data:
             job_module.run(wire.Job.load(data), fds[0] if fds else None, answer, sealed=True)
