@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ __all__ = [
     "OnUnknownPrice",
     "OutputTokens",
     "Period",
+    "Reading",
     "Safety",
     "Settings",
     "Window",
@@ -55,10 +57,22 @@ __all__ = [
     "find",
     "json_schema",
     "load",
+    "read",
 ]
 
 PACKAGED = Path(__file__).parent.parent / "weighlock.yaml"
 """The default configuration, as shipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What came of reading the settings: either the settings, or everything that is wrong with them."""
+
+    settings: Settings | None
+    problems: tuple[str, ...] = ()
+    """One line a mistake, by file and line; those of variables last."""
+    rules_overlay: Path | None = None
+    """The rule file that is named and there, even where the settings are wrong."""
 
 
 def find(path: Path | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Path:
@@ -88,23 +102,33 @@ def load(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     Raises:
         ConfigError: every mistake found, `figures["problems"]` one a line.
     """
+    reading = read(path, environ=environ, cwd=cwd)
+    if reading.settings is None:
+        raise _error(list(reading.problems))
+    return reading.settings
+
+
+def read(path: Path | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Reading:
+    """The settings in force, or what is wrong with them. Arguments as for `load`."""
     from weighlock.settings.build import build
     from weighlock.settings.check import validate
+    from weighlock.settings.coherence import check_together, overlay_file
     from weighlock.settings.environment import apply_environment
     from weighlock.settings.sources import read_files
 
     variables = os.environ if environ is None else environ
-    main = find(path, environ=variables, cwd=cwd)
-    document = read_files(main)
-    if document.problems and not document.values:
+    folder = Path.cwd() if cwd is None else cwd
+    document = read_files(find(path, environ=variables, cwd=cwd))
+    if document.values or not document.problems:
         # An unreadable file has told its mistake; judging the emptiness it left would only bury that.
-        raise _error([str(problem) for problem in document.problems])
-    apply_environment(document, variables)
-    if (file := validate(document)) is not None:
-        settings = build(file, document, Path.cwd() if cwd is None else cwd)
-        if not document.problems:
-            return settings
-    raise _error([str(problem) for problem in document.problems])
+        apply_environment(document, variables)
+        file = validate(document)
+        check_together(document, folder)
+        if file is not None and not document.problems:
+            settings = build(file, document, folder)
+            return Reading(settings=settings, rules_overlay=settings.rules_overlay)
+    problems = tuple(str(problem) for problem in document.in_order())
+    return Reading(settings=None, problems=problems, rules_overlay=overlay_file(document, folder))
 
 
 def _error(problems: list[str]) -> ConfigError:

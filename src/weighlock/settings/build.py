@@ -1,4 +1,4 @@
-"""A checked file → frozen settings: inheritance made explicit, defaults filled in, every value traced to its origin."""
+"""A file without mistakes → frozen settings: `default` merged in, gaps filled, every value traced to its origin."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 from weighlock.planning.cost import Contract, Override, Rates
 from weighlock.planning.limits import Limits
-from weighlock.request import Backend, Modality
+from weighlock.request import MediaResolution, Modality
 from weighlock.settings.amounts import parse_clip
+from weighlock.settings.coherence import beside
 from weighlock.settings.model import (
+    BUILT_IN_ACCOUNT,
     Account,
     Endpoint,
     MediaSettings,
@@ -21,24 +23,22 @@ from weighlock.settings.model import (
     Safety,
     Settings,
     Window,
-    suggest,
 )
 from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
 from weighlock.settings.text import Document, leaves
 
 BUILT_IN = "built in"
-BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
 
 
 def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
-    """Settings from a file whose keys and types are right. What does not fit together lands in `document.problems`."""
+    """Settings from a file whose keys and types are right, and whose parts fit together."""
     values = file.model_dump(exclude_unset=True)
     accounts = _accounts(values.get("accounts"), document, cwd)
     default_values = values.get("default") or {}
-    default = _endpoint("default", default_values, accounts, document, ("default",))
+    default = _endpoint("default", default_values, accounts)
     endpoints = {
-        name: _endpoint(name, merged(default_values, own or {}), accounts, document, ("endpoints", name))
+        name: _endpoint(name, merged(default_values, own or {}), accounts)
         for name, own in (values.get("endpoints") or {}).items()
     }
     settings = Settings(
@@ -72,26 +72,22 @@ def _accounts(values: Mapping[str, Any] | None, document: Document, cwd: Path) -
     accounts = {}
     for name, body in values.items():
         key_file = body.get("api_key_file")
-        path = None if key_file is None else _beside(("accounts", name, "api_key_file"), key_file, document, cwd)
+        path = None if key_file is None else beside(("accounts", name, "api_key_file"), key_file, document, cwd)
         accounts[name] = Account(name=name, **{**body, "api_key_file": path})
     return accounts
 
 
-def _endpoint(
-    name: str, values: Mapping[str, Any], accounts: Mapping[str, Account], document: Document, path: tuple[str, ...]
-) -> Endpoint:
+def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Account]) -> Endpoint:
     plain = {
         key: values[key]
         for key in ("owner", "mode", "on_exceed", "on_unknown_model", "on_unknown_price", "mime_mismatch")
         if values.get(key) is not None
     }
-    model, models = values.get("model"), values.get("models")
-    if model is None:
-        _once(document, (*path, "model"), "missing; name the model used when a request names none")
-    endpoint = Endpoint(
+    account, models = values.get("account"), values.get("models")
+    return Endpoint(
         name=name,
-        model=model or "",
-        account=_account(values.get("account"), accounts, document, path),
+        model=values["model"],
+        account=next(iter(accounts.values())) if account is None else accounts[account],
         models=None if models is None else tuple(models),
         output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
         limits=_limits(values.get("limits") or {}),
@@ -100,29 +96,6 @@ def _endpoint(
         labels=MappingProxyType({k: v for k, v in (values.get("labels") or {}).items() if v is not None}),
         **plain,
     )
-    if model is not None and not endpoint.allows(model):
-        key = (*path, "model") if (*path, "model") in document.marks else (*path, "models")
-        _once(document, key, f"{model!r} is not among models; {suggest(model, models or ())}")
-    return endpoint
-
-
-def _account(name: str | None, accounts: Mapping[str, Account], document: Document, path: tuple[str, ...]) -> Account:
-    if name is not None and name in accounts:
-        return accounts[name]
-    if name is not None:
-        _once(document, (*path, "account"), f"no account {name!r}; {suggest(name, accounts)}")
-    elif len(accounts) > 1:
-        _once(document, (*path, "account"), f"missing: name one of {', '.join(sorted(accounts))}")
-    return next(iter(accounts.values()))
-
-
-def _once(document: Document, path: tuple[str, ...], text: str) -> None:
-    # What an endpoint inherits is the default's mistake, and is told there.
-    if path[0] == "endpoints" and path not in document.marks:
-        inherited = ("default", *path[2:])
-        if any(problem.key == ".".join(inherited) for problem in document.problems):
-            return
-    document.wrong(path, text)
 
 
 def _limits(values: Mapping[str, Any]) -> Limits:
@@ -151,6 +124,8 @@ def _media(values: Mapping[str, Any]) -> Mapping[Modality, MediaSettings]:
             given["clip"] = parse_clip(given["clip"])
         if "fps" in given:
             given["fps"] = float(given["fps"])
+        if "resolution" in given:
+            given["resolution"] = MediaResolution(given["resolution"])
         if given:
             media[Modality(key.upper())] = MediaSettings(**given)
     return MappingProxyType({modality: media[modality] for modality in Modality if modality in media})
@@ -184,22 +159,7 @@ def _rates(values: Mapping[str, Any]) -> Rates:
 def _overlay(values: Mapping[str, Any], document: Document, cwd: Path) -> Path | None:
     if values.get("overlay") is None:
         return None
-    path = _beside(("rules", "overlay"), values["overlay"], document, cwd)
-    if not path.is_file():
-        document.wrong(("rules", "overlay"), f"no such file: {path}")
-    return path
-
-
-def _beside(key: tuple[str, ...], text: str, document: Document, cwd: Path) -> Path:
-    """A path relative to the file that names it, or to the working directory where a variable does."""
-    mark = document.marks.get(key, "")
-    file, _, line = mark.rpartition(":")
-    folder = Path(file).parent if line.isdigit() else cwd
-    try:
-        return folder / Path(text).expanduser()
-    except RuntimeError:
-        document.wrong(key, f"no home directory is known for {text!r}")
-        return folder / text
+    return beside(("rules", "overlay"), values["overlay"], document, cwd)
 
 
 def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:

@@ -17,7 +17,7 @@ def validate(document: Document) -> SettingsFile | None:
     try:
         return SettingsFile.model_validate(document.values)
     except ValidationError as error:
-        told = {problem.key for problem in document.problems}
+        told = {problem.key for problem in document.problems}  # while reading: what came of it is no second mistake
         for detail in error.errors(include_url=False, include_context=True, include_input=True):
             path, text = _told(detail)
             if dotted(path) not in told:

@@ -83,6 +83,10 @@ class Account:
     """Vertex location; `None` is the global endpoint."""
 
 
+BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
+"""Who pays where the file names no account."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A budget over a calendar period. Parsed and shown; a single request is not measured against it."""
@@ -168,7 +172,12 @@ class Endpoint:
 
     def allows(self, model: str) -> bool:
         """Whether the allow-list admits this model; resource paths (`models/…`, Vertex) and `@version` aside."""
-        return self.models is None or _bare(model) in {_bare(known) for known in self.models}
+        return self.models is None or admits(self.models, model)
+
+
+def admits(models: Iterable[str], model: str) -> bool:
+    """Whether an allow-list names this model; resource paths and `@version` aside."""
+    return _bare(model) in {_bare(known) for known in models}
 
 
 def _bare(model: str) -> str:

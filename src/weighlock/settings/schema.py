@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from weighlock.request import Backend, MediaResolution
+from weighlock.request import Backend
 from weighlock.settings.amounts import parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
     Confinement,
@@ -106,7 +106,7 @@ ClipText = Annotated[
     AfterValidator(_clip),
     WithJsonSchema({"type": "string", "examples": ["last 60s", "first 2m", "10s-70s", "10s-"]}),
 ]
-Level = Literal[MediaResolution.LOW, MediaResolution.MEDIUM, MediaResolution.HIGH, MediaResolution.ULTRA_HIGH]
+Level = Literal["low", "medium", "high", "ultra_high"]
 
 
 class _Section(BaseModel):

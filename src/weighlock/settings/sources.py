@@ -35,6 +35,7 @@ def _include(pattern: str, main: Path, document: Document) -> None:
         files = sorted(folder.glob(pattern)) if is_glob else [folder / pattern]
     except (ValueError, NotImplementedError) as error:
         document.wrong(("include",), f"{pattern!r} is no pattern relative to {folder}: {error}")
+        document.partial = True
         return
     for file in files:
         if file in document.files:
@@ -43,6 +44,7 @@ def _include(pattern: str, main: Path, document: Document) -> None:
         read_yaml(file, part)
         document.files.append(file)
         document.problems.extend(part.problems)
+        document.partial |= bool(part.problems and not part.values)
         for key, value in part.values.items():
             if key in INCLUDABLE:
                 _include_named(key, value, part, document)

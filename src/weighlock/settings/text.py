@@ -86,6 +86,8 @@ class Document:
     """Key path → `file:line`, or the variable's name."""
     problems: list[Problem] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    partial: bool = False
+    """Whether a file that may hold more accounts and endpoints could not be read."""
 
     def place(self, path: KeyPath) -> str:
         """The place of a key, or of the nearest one around it."""
@@ -96,6 +98,22 @@ class Document:
 
     def wrong(self, path: KeyPath, text: str, *, where: str | None = None) -> None:
         self.problems.append(Problem(where or self.place(path), dotted(path), text))
+
+    def told(self, path: KeyPath) -> bool:
+        """Whether a mistake at this very key is known."""
+        return any(problem.key == dotted(path) for problem in self.problems)
+
+    def in_order(self) -> list[Problem]:
+        """The mistakes by file, in the order of reading, and line; those of variables last."""
+        files = {str(file): number for number, file in enumerate(self.files)}
+
+        def position(problem: Problem) -> tuple[int, int]:
+            file, _, line = problem.where.rpartition(":")
+            if file in files and line.isdigit():
+                return files[file], int(line)
+            return files.get(problem.where, len(files)), 0
+
+        return sorted(self.problems, key=position)
 
 
 def dotted(path: KeyPath) -> str:

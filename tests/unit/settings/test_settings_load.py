@@ -240,7 +240,6 @@ class TestFinding:
             (b"version: [1\n", "not YAML"),
             (b"\xff\xfe\x00bad", "not UTF-8"),
             (b"a\x00: 1", "not YAML"),
-            (b"", "version: missing"),
         ],
     )
     def test_a_file_that_is_no_settings_file_is_one_line(self, tmp_path: Path, content: bytes, complaint: str) -> None:
@@ -250,6 +249,14 @@ class TestFinding:
             load(environ={}, cwd=tmp_path)
         assert "weighlock.yaml" in str(refused.value)
         assert "\n" not in str(refused.value)
+
+    def test_an_empty_file_is_told_what_the_least_one_holds(self, tmp_path: Path) -> None:
+        problems = mistakes(tmp_path, "")
+
+        assert [problem.partition("weighlock.yaml: ")[2] for problem in problems] == [
+            "version: missing; write `version: 1`",
+            "default.model: missing; name the model used when a request names none",
+        ]
 
     def test_a_folder_in_the_files_place_is_said_to_be_one(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
@@ -333,6 +340,62 @@ class TestMistakes:
         ]
         assert "'enforced' is not one of observe, enforce; did you mean 'enforce'?" in problems[1]
 
+    def test_what_does_not_fit_together_is_told_beside_what_is_mistyped(self, tmp_path: Path) -> None:
+        text = (
+            BASE.replace("  account: developer\n", "  account: develper\n  models: [a]\n")
+            .replace("mode: enforce", "mode: enforced")
+            .replace("project: acme", "api_key_file: ~nobody-here/key")
+        ) + "rules: {overlay: theirs.toml}\n"
+
+        problems = mistakes(tmp_path, text)
+
+        assert [problem.split(": ")[:2] for problem in problems] == [
+            [f"{tmp_path / 'weighlock.yaml'}:{line}", key]
+            for line, key in [
+                (4, "accounts.vertex_eu.api_key_file"),
+                (6, "default.account"),
+                (8, "default.model"),
+                (15, "endpoints.bug_triage.mode"),
+                (20, "rules.overlay"),
+            ]
+        ]
+
+    def test_mistakes_come_by_file_and_line_and_those_of_variables_last(self, tmp_path: Path) -> None:
+        (tmp_path / "a.yaml").write_text("endpoints:\n  late: {account: nobody}\n  quiet: {}\n  later: {owner: 5}\n")
+        text = "include: [a.yaml]\n" + BASE.replace("mode: enforce", "mode: enforced") + "saftey: {}\n"
+
+        problems = mistakes(tmp_path, text, WEIGHLOCK_SAFETY__WORKERS="none")
+
+        assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
+            "weighlock.yaml:15",
+            "weighlock.yaml:20",
+            "a.yaml:2",
+            "a.yaml:3",
+            "a.yaml:4",
+            "WEIGHLOCK_SAFETY__WORKERS",
+        ]
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("accounts:", "acounts:"),
+            ("default:\n", "defualt:\n"),
+            ("  model: gemini", "  modle: gemini"),
+            ("  account: developer", "  acount: developer"),
+            ("  account: developer", "  account: !env X"),
+            ("default:\n", "default: 5\nlabels:\n"),
+        ],
+    )
+    def test_what_comes_of_a_mistyped_key_is_no_second_mistake(self, tmp_path: Path, old: str, new: str) -> None:
+        problems = mistakes(tmp_path, BASE.replace(old, new, 1))
+
+        assert not [problem for problem in problems if "missing" in problem or "no account" in problem]
+
+    def test_an_account_that_an_unreadable_file_may_define_is_not_missed(self, tmp_path: Path) -> None:
+        text = "include: [accounts.yaml]\n" + BASE.replace("account: vertex_eu", "account: elsewhere")
+
+        assert "accounts.yaml: no such file" in only_mistake(tmp_path, text)
+
     def test_a_key_given_twice_names_both_lines(self, tmp_path: Path) -> None:
         problem = only_mistake(tmp_path, BASE + "endpoints: {}\n")
 
@@ -360,7 +423,7 @@ class TestMistakes:
             ("warn_at: 0.8", "warn_at: 1.2", "less than or equal to 1"),
             ("Europe/Berlin", "Europe/Berln", "no time zone"),
             ("    mode: enforce", "    limits_: 1", "unknown key"),
-            ("backend: developer,", "backend: developer, api_key_file: ~nobody-here/key,", "once"),
+            ("backend: developer,", "backend: developer, api_key_file: key.txt,", "once"),
             ("project: acme", "api_key_file: ~nobody-here/key", "no home directory is known for"),
             ("    mode: enforce", "    models: a", "list"),
             ("  quiet:", "  quiet: 5", "must be a mapping of keys, not 5"),
@@ -373,6 +436,11 @@ class TestMistakes:
             ("backend: vertex,", "backend: !env X,", "the tag !env is not read here"),
             ("  model: gemini-3.8-flash\n", "", "default.model: missing"),
             ("  account: developer\n", "", "default.account: missing: name one of developer, vertex_eu"),
+            (
+                "    mode: enforce",
+                "    media: {image: {apply: always, resolution: lo}}",
+                "'lo' is not one of low, medium, high, ultra_high; did you mean 'low'?",
+            ),
             ("    mode: enforce", "    media: {video: {apply: always, fps: 30}}", "less than or equal to 24"),
             ("    mode: enforce", "    media: {video: {apply: always, clip: 9s-3s}}", "ends before it starts"),
             ("    mode: enforce", "    model: gemini-9\n    models: [gemini-8]", "'gemini-9' is not among models"),
