@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from weighlock.preflight import Preflight, check
     from weighlock.report import Report
     from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Placement
-    from weighlock.rules import RuleBook
+    from weighlock.rules import Controls, RuleBook
     from weighlock.settings import Settings, load
 
 __version__ = "0.1.0"
@@ -24,6 +24,7 @@ _HOMES = {
     "BudgetExceeded": "errors",
     "Carrier": "request",
     "ConfigError": "errors",
+    "Controls": "rules",
     "InputError": "errors",
     "MediaPart": "request",
     "MediaResolution": "request",
@@ -44,6 +45,7 @@ __all__ = [
     "BudgetExceeded",
     "Carrier",
     "ConfigError",
+    "Controls",
     "InputError",
     "MediaPart",
     "MediaResolution",

@@ -6,45 +6,34 @@ Nothing here decides or measures: each step asks the room that does.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 from weighlock import mime
 from weighlock.codecs import ProbeLimits, text_facts
 from weighlock.codecs.source import OpenSource, open_source
-from weighlock.errors import UnknownMediaType, UnsupportedMedia, WeighlockError
+from weighlock.errors import ConfigError, UnknownMediaType, UnsupportedMedia, WeighlockError
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
 from weighlock.mime import Flag
-from weighlock.planning.admit import Verdict, admit
-from weighlock.planning.cost import Prices, Unpriced
-from weighlock.planning.knobs import advise, heaviest
-from weighlock.planning.weigh import Examined, Weighed, by_modality, cost_of, weigh
-from weighlock.pricing import prices_for, upcoming_change
-from weighlock.report import Report, Scale
-from weighlock.request import Backend, MediaPart, MediaResolution, Modality
+from weighlock.planning.weigh import Examined
+from weighlock.report import Report
+from weighlock.request import Backend, MediaPart, Modality
 from weighlock.rules import Controls, RuleBook
-from weighlock.settings import (
-    Confinement,
-    OnMimeMismatch,
-    OnUnknownModel,
-    OnUnknownPrice,
-    Settings,
-    load,
-)
-
-_AHEAD = 4
-"""Files looked at ahead of the one whose probe is awaited, per worker."""
-
+from weighlock.scales import Asked, Scales
+from weighlock.settings import Confinement, Settings, load
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
 
+Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
+_AHEAD = 4
+"""Files looked at ahead of the one whose probe is awaited, per worker."""
 _ODD = {
     Flag.TRUNCATED: "the header promises more bytes than there are",
     Flag.TRAILING_BYTES: "bytes follow the end of the image",
@@ -53,19 +42,6 @@ _ODD = {
     Flag.HEADER_ONLY_GUESS: "only a magic number speaks for this type; what should confirm it is missing",
 }
 """What the sniffer noticed that a person should know."""
-
-
-class Asked(TypedDict, total=False):
-    """What a caller may say about a request; what is left out comes from the endpoint."""
-
-    endpoint: str | None
-    model: str | None
-    backend: Backend | None
-    controls: Controls | None
-    output_tokens: int | None
-    """The expected answer, added to the cost."""
-    on: date | None
-    """The day whose rules and prices apply; today (UTC) when left out."""
 
 
 class Preflight:
@@ -105,24 +81,57 @@ class Preflight:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
         return self._prober.confinement().as_dict() if self._prober else None
 
-    def check(self, parts: Iterable[MediaPart | Path | str], **asked: Unpack[Asked]) -> Report:
+    def check(
+        self,
+        parts: Parts,
+        *,
+        text: str | None = None,
+        endpoint: str | None = None,
+        model: str | None = None,
+        backend: Backend | str | None = None,
+        controls: Controls | None = None,
+        output_tokens: int | None = None,
+        on: date | None = None,
+    ) -> Report:
         """What the media are and would cost as one request, and whether the endpoint admits it. No key, no network.
 
         A medium that cannot be weighed is in the report with its error; it raises nothing.
 
+        Args:
+            parts: Paths, or `MediaPart`s for bytes and labels of your own.
+            text: The prompt that goes with them.
+            endpoint: Whose limits apply; the `default` section when left out.
+            model: The endpoint's when left out.
+            backend: `developer` or `vertex`; the endpoint's account's when left out.
+            controls: Resolution, frame rate, offsets, placement, carrier; the endpoint's settings when left out.
+            output_tokens: The expected answer, added to the cost.
+            on: The day whose rules and prices apply; today (UTC) when left out.
+
         Raises:
-            ConfigError: no such endpoint.
+            ConfigError: no such endpoint or backend.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        return self.scales(**asked).weigh(self.examine(map(as_part, parts)))
+        asked = Asked(
+            endpoint=endpoint,
+            model=model,
+            backend=_backend(backend),
+            controls=controls,
+            output_tokens=output_tokens,
+            on=on,
+        )
+        scales = self.scales(asked)
+        examined = list(self.examine(_each_part(parts)))
+        if text is not None:
+            examined.append(prompt_text(text))
+        return replace(scales.weigh(examined), confinement=self.confinement())
 
-    def scales(self, **asked: Unpack[Asked]) -> Scales:
+    def scales(self, asked: Asked | None = None) -> Scales:
         """Rules, prices and limits for one endpoint, model and backend, to weigh many requests on.
 
         Raises:
             ConfigError: no such endpoint.
         """
-        return Scales(self.settings, self.rules, asked)
+        return Scales(self.settings, self.rules, asked or Asked())
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side."""
@@ -187,105 +196,39 @@ class Preflight:
             return self._prober
 
 
-class Scales:
-    """What stays the same while many requests are weighed: endpoint, model, backend, rules, prices, limits."""
-
-    def __init__(self, settings: Settings, rules: RuleBook, asked: Asked) -> None:
-        day = asked.get("on") or datetime.now(UTC).date()
-        self.endpoint = settings.endpoint(asked.get("endpoint"))
-        account = self.endpoint.account
-        self.model = asked.get("model") or self.endpoint.model
-        self.backend = asked.get("backend") or account.backend
-        self.controls = asked.get("controls") or Controls()
-        output_tokens = asked.get("output_tokens")
-        self.output_tokens = self.endpoint.output_tokens.expected if output_tokens is None else output_tokens
-        self.rules = rules.for_model(self.model, self.backend, day)
-        self.prices = prices_for(
-            self.model,
-            self.backend,
-            on=day,
-            location=account.location if self.backend is account.backend else None,
-            pricing=settings.pricing,
-        )
-        self.change = upcoming_change(self.model, self.backend, on=day, pricing=settings.pricing)
-
-    def weigh(self, examined: Iterable[Examined]) -> Report:
-        """The receipt of one request made of these media."""
-        refuse = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT
-        parts = [weigh(one, self._controls(one), self.rules, refuse_mislabelled=refuse) for one in examined]
-        verdict = self.judge(parts)
-        tokens = by_modality(parts)
-        return Report(
-            scale=self.scale,
-            parts=tuple(parts),
-            costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
-            tokens=tokens,
-            cost=cost_of(tokens, self.prices, output_tokens=self.output_tokens),
-            verdict=verdict,
-            advice=advise(parts, self.rules, self.judge) if verdict.over else None,
-            explanation=heaviest(parts, verdict.over[0], self.rules) if verdict.over else None,
-        )
-
-    def judge(self, parts: Sequence[Weighed]) -> Verdict:
-        """What the endpoint's per-request limits say to these parts."""
-        cost = cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens)
-        return admit(parts, self.endpoint.limits, cost, reasons=tuple(self._policy_reasons()))
-
-    @property
-    def scale(self) -> Scale:
-        """What the figures rest on, for the reader of a report."""
-        priced = isinstance(self.prices, Prices)
-        return Scale(
-            model=self.model,
-            resolved_model=self.rules.model,
-            known_model=self.rules.known,
-            backend=self.backend,
-            endpoint=self.endpoint.name,
-            owner=self.endpoint.owner,
-            rule_date=self.rules.rule_date,
-            price_source=self.prices.source if isinstance(self.prices, Prices) else None,
-            price_notes=self.prices.notes if isinstance(self.prices, Prices) else (),
-            unpriced_reason=None if priced else getattr(self.prices, "reason", None),
-            price_change=self.change.message if self.change else None,
-            output_tokens=self.output_tokens,
-        )
-
-    def _controls(self, examined: Examined) -> Controls:
-        """The caller's controls, and where they are silent the endpoint's settings for the modality."""
-        asked = self.controls
-        standing = self.endpoint.media.get(examined.modality) if examined.modality else None
-        if standing is None:
-            return asked
-        start_s, end_s = asked.start_offset_s, asked.end_offset_s
-        if standing.clip and start_s is None and end_s is None and isinstance(examined.facts, VideoFacts):
-            start_s, end_s = standing.clip.span(examined.facts.duration_s)
-        silent = asked.media_resolution is MediaResolution.UNSPECIFIED
-        return replace(
-            asked,
-            part_resolution=asked.part_resolution or (standing.resolution if silent else None),
-            fps=asked.fps or standing.fps,
-            start_offset_s=start_s,
-            end_offset_s=end_s,
-        )
-
-    def _policy_reasons(self) -> Iterator[str]:
-        endpoint = self.endpoint
-        if not endpoint.allows(self.model):
-            yield f"model {self.model} is not in its list (models: {', '.join(endpoint.models or ())})"
-        if not self.rules.known and endpoint.on_unknown_model is OnUnknownModel.REJECT:
-            yield f"no rules for model {self.model} (on_unknown_model: reject)"
-        if (
-            isinstance(self.prices, Unpriced)
-            and endpoint.limits.cost_usd is not None
-            and endpoint.on_unknown_price is OnUnknownPrice.REJECT
-        ):
-            yield f"{self.prices.reason}, and a USD limit applies (set pricing.overrides, or on_unknown_price: ignore)"
-
-
-def check(parts: Iterable[MediaPart | Path | str], *, config: Path | None = None, **asked: Unpack[Asked]) -> Report:
+def check(
+    parts: Parts,
+    *,
+    text: str | None = None,
+    endpoint: str | None = None,
+    model: str | None = None,
+    backend: Backend | str | None = None,
+    controls: Controls | None = None,
+    output_tokens: int | None = None,
+    config: Path | None = None,
+) -> Report:
     """Weighs media as one request, with the settings the command line would use. See `Preflight.check`."""
     with Preflight.from_config(config) as preflight:
-        return preflight.check(parts, **asked)
+        return preflight.check(
+            parts,
+            text=text,
+            endpoint=endpoint,
+            model=model,
+            backend=backend,
+            controls=controls,
+            output_tokens=output_tokens,
+        )
+
+
+def _backend(name: Backend | str | None) -> Backend | None:
+    try:
+        return None if name is None else Backend(name)
+    except ValueError:
+        raise ConfigError(f"unknown backend {name!r}; it is developer or vertex", backend=name) from None
+
+
+def _each_part(parts: Parts) -> Iterator[MediaPart]:
+    return map(as_part, [parts] if isinstance(parts, str | Path | MediaPart) else parts)
 
 
 def as_part(source: MediaPart | Path | str) -> MediaPart:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal
@@ -12,8 +13,8 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun
 from weighlock.media.tokens import Confidence
 from weighlock.planning.admit import Decision, LimitCheck, Verdict
 from weighlock.planning.knobs import Advice
-from weighlock.planning.weigh import CostRange, Tally, Weighed
-from weighlock.request import Backend, Modality
+from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
+from weighlock.request import Backend, MediaResolution, Modality
 
 SCHEMA = 1
 
@@ -38,6 +39,10 @@ class Scale:
     price_change: str | None = None
     """A dated change within 60 days, in words."""
     output_tokens: int = 0
+    model_hint: str | None = None
+    """`; did you mean …?` for a model without rules."""
+    verb: str = "refuses"
+    """What the endpoint does to a request over its limits, as its mode says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,9 @@ class Report:
     explanation: str | None = None
     """How the first broken limit's heaviest part comes to its tokens; set where a token or USD limit is broken."""
 
+    confinement: Mapping[str, Any] | None = None
+    """Which limits held while the media were probed; `None` when no codec was needed."""
+
     @property
     def total(self) -> Tally:
         return Tally.of(self.tokens.values())
@@ -70,11 +78,14 @@ class Report:
             **scale_dict(self.scale),
             "parts": [part_dict(part, cost) for part, cost in zip(self.parts, self.costs, strict=True)],
             **self.sums_dict(),
+            "weighed": "together",
+            "confinement": self.confinement and dict(self.confinement),
         }
 
     def sums_dict(self) -> dict[str, Any]:
         """The part of `as_dict` that speaks of the request as a whole."""
         return {
+            "total": asdict(self.total),
             "tokens": {modality.value: asdict(tally) for modality, tally in self.tokens.items()},
             "cost_usd": _cost(self.cost),
             "verdict": self.verdict.decision.value,
@@ -109,18 +120,25 @@ def part_dict(part: Weighed, cost: CostRange | None) -> dict[str, Any]:
         "mislabelled": examined.mislabelled,
         "modality": examined.modality.value if examined.modality else None,
         "facts": _facts(part),
+        "controls": _controls(part),
         "tokens": _tokens(part, total) if part.tokens else None,
         "rule_id": " + ".join(tokens.rule_id for tokens in part.tokens) or None,
         "confidence": _weakest(part),
         "cost_usd": _cost(cost),
         "anomalies": [asdict(anomaly) for anomaly in examined.anomalies],
         "notes": list(part.notes),
+        "refused_by_service": list(part.refused),
         "error": {"code": part.error.code, "message": part.error.message} if part.error else None,
     }
 
 
 def _facts(part: Weighed) -> dict[str, Any] | None:
     return asdict(part.examined.facts) if part.examined.facts is not None else None
+
+
+def _controls(part: Weighed) -> dict[str, Any]:
+    controls = asdict(part.controls)
+    return {name: None if value == math.inf else value for name, value in controls.items()}
 
 
 def _tokens(part: Weighed, total: Tally) -> dict[str, Any]:
@@ -166,27 +184,26 @@ def refusal(report: Report) -> str:
     """Why the endpoint refuses, what costs what, and the knob that would fit. One paragraph for a person."""
     scale, verdict = report.scale, report.verdict
     over = [_over(check, report) for check in verdict.over]
-    sentences = [f"{scale.endpoint} refuses: {'; '.join([*over, *verdict.reasons])}."]
+    sentences = [f"{scale.endpoint} {scale.verb}: {'; '.join([*over, *verdict.reasons])}."]
     if verdict.over:
-        sentences.append(report.explanation or "")
-        sentences.append(_way_out(report))
+        sentences += [report.explanation or "", _way_out(report)]
     if scale.owner:
         sentences.append(f"Owner: {scale.owner}.")
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _over(check: LimitCheck, report: Report) -> str:
+    bound = "up to " if check.likely <= check.limit else ""
+    need = check.high if bound else check.likely
     match check.name:
         case "cost_usd":
-            return f"${check.high:.4f} a request, limit ${check.limit:f}"
+            return f"{bound}${need:.4f} a request, limit ${check.limit:f}"
         case "media_parts":
-            return f"{check.high} media parts, limit {check.limit}"
+            return f"{need} media parts, limit {check.limit}"
         case "bytes":
-            return f"{check.high:,} bytes of media, limit {check.limit:,}"
+            return f"{need:,} bytes of media, limit {check.limit:,}"
     what = check.modality.lower() if check.modality else "prompt"
-    bound = "up to " if check.likely <= check.limit else ""
     rule = f" (rule {_rule_ids(check, report)}, {report.scale.rule_date})" if check.modality else ""
-    need = check.high if bound else check.likely
     return f"{what} {bound}{need:,} tokens, limit {check.limit:,}{rule}"
 
 
@@ -196,26 +213,42 @@ def _rule_ids(check: LimitCheck, report: Report) -> str:
 
 
 def _way_out(report: Report) -> str:
-    first = report.verdict.over[0]
-    knob = f"limits.{first.name} of {report.scale.endpoint}"
-    advice = report.advice
+    over, advice = report.verdict.over, report.advice
+    lowerable = [check for check in over if check.name not in ("media_parts", "bytes")]
+    fewer = "" if len(lowerable) == len(over) else f"Send fewer or smaller files, or raise {_knob(over[-1], report)}."
+    if not lowerable:
+        return fewer
     if advice is None or not advice.settings:
-        return f"No setting of the media lowers it; raise {knob}, or send fewer."
-    changed = [advice.parts[index] for index in advice.settings]
-    settings = "; ".join(
-        setting.words if len(report.parts) == 1 else f"{report.parts[index].examined.label} {setting.words}"
-        for index, setting in list(advice.settings.items())[:3]
-    )
-    if len(advice.settings) > 3:
-        settings += f"; and {len(advice.settings) - 3} more"
-    reached = ", ".join(_in_words(modality, tally) for modality, tally in _sums(changed).items())
+        return f"No setting of the media lowers it; raise {_knob(lowerable[0], report)}, or send less."
+    settings = "; ".join(_settings_of(advice, report))
+    reached = ", ".join(_in_words(modality, tally) for modality, tally in _reached(advice).items())
     if advice.fits:
-        return f"Fits with {settings} → {reached}."
-    return f"The lowest any setting reaches is {settings} → {reached}; raise {knob}, or send less."
+        return " ".join(filter(None, (f"Fits with {settings} → {reached}.", fewer)))
+    return (
+        f"The lowest any setting reaches is {settings} → {reached}; raise {_knob(lowerable[0], report)}, or send less."
+    )
 
 
-def _sums(parts: list[Weighed]) -> dict[Modality, Tally]:
-    return {m: Tally.of(p.of(m) for p in parts) for m in Modality if any(p.of(m).high for p in parts)}
+def _knob(check: LimitCheck, report: Report) -> str:
+    return f"limits.{check.name} of {report.scale.endpoint}"
+
+
+def _settings_of(advice: Advice, report: Report) -> Iterator[str]:
+    """Each setting with the files it is for; a single file needs no name."""
+    files: dict[str, list[str]] = {}
+    for index, setting in advice.settings.items():
+        files.setdefault(setting.words, []).append(report.parts[index].examined.label)
+    for words, names in files.items():
+        if len(report.parts) == 1:
+            yield words
+        else:
+            yield f"{', '.join(names) if len(names) <= 2 else f'{len(names)} files'} {words}"
+
+
+def _reached(advice: Advice) -> dict[Modality, Tally]:
+    """What the whole request would then hold, of the modalities that changed."""
+    changed = {tokens.modality for index in advice.settings for tokens in advice.parts[index].tokens}
+    return {modality: tally for modality, tally in by_modality(advice.parts).items() if modality in changed}
 
 
 def _in_words(modality: Modality, tally: Tally) -> str:
@@ -239,6 +272,23 @@ def facts_in_words(part: Weighed) -> str:
             return f"{chars:,} characters"
         case _:
             return ""
+
+
+def settings_in_words(part: Weighed) -> str:
+    """What the part was weighed at, where that is not the service's default: `fps 0.2 · resolution low · 150-210 s`."""
+    controls, facts = part.controls, part.examined.facts
+    words = []
+    if isinstance(facts, VideoFacts) and controls.fps is not None:
+        words.append(f"fps {controls.fps:g}")
+    level = controls.part_resolution or controls.media_resolution
+    if isinstance(facts, VideoFacts | ImageFacts | DocumentFacts) and level is not MediaResolution.UNSPECIFIED:
+        words.append(f"resolution {level.value}")
+    clipped = controls.start_offset_s is not None or controls.end_offset_s is not None
+    if isinstance(facts, VideoFacts | AudioFacts) and clipped:
+        start_s, end_s = controls.start_offset_s or 0.0, controls.end_offset_s or math.inf
+        end_s = facts.duration_s if start_s < facts.duration_s < end_s else end_s
+        words.append(f"{start_s:g}-{'' if end_s == math.inf else f'{end_s:g}'} s")
+    return " · ".join(words)
 
 
 def _seconds(duration_s: float) -> str:

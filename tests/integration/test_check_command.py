@@ -123,7 +123,7 @@ def test_a_wrong_label_is_refused_where_the_policy_says_so(run: Run, tmp_path: P
 def test_over_a_limit_is_exit_code_3_with_a_refusal_that_names_the_knob(run: Run, film: Path, tmp_path: Path) -> None:
     (tmp_path / "weighlock.yaml").write_text(
         "version: 1\naccounts: {a: {backend: developer}}\ndefault: {account: a, model: gemini-3.8-flash}\n"
-        "endpoints: {triage: {owner: team-x, limits: {tokens: {video: 220}}}}\n"
+        "endpoints: {triage: {owner: team-x, mode: enforce, limits: {tokens: {video: 220}}}}\n"
     )
 
     result = run(film, "--endpoint", "triage")
@@ -197,7 +197,7 @@ def test_clip_fps_and_resolution_change_the_figure(run: Run, film: Path) -> None
     assert video("--media-resolution", "high") == 4 * 264
 
 
-@pytest.mark.parametrize("clip", ["3", "5-2", "a-b", "1:xx-2", "-", "nan-3"])
+@pytest.mark.parametrize("clip", ["3", "5-2", "a-b", "1:xx-2", "-", "-60", "nan-3", "last", "last 0s"])
 def test_a_clip_that_is_none_is_a_usage_error(run: Run, film: Path, clip: str) -> None:
     result = run(film, f"--clip={clip}")
 
@@ -209,7 +209,22 @@ def test_prompt_text_is_weighed_with_the_files(run: Run, shot: Path) -> None:
     report = document(run(shot, "--text", "Describe only what is visible.", "--format", "json"))
 
     assert report["tokens"]["TEXT"]["low"] <= 6 <= report["tokens"]["TEXT"]["high"]
-    assert report["parts"][0]["source"] == "prompt text"
+    assert report["parts"][1]["source"] == "prompt text"
+
+
+def test_prompt_text_goes_with_every_request_of_a_folder(run: Run, tmp_path: Path, shot: Path) -> None:
+    (tmp_path / "other.png").write_bytes(media.picture((64, 64)))
+    text = "word " * 1_000
+
+    report = document(run(tmp_path, "--text", text, "--format", "json"))
+    rows = list(csv.DictReader(io.StringIO(run(tmp_path, "--text", text, "--format", "csv").stdout)))
+
+    words = report["parts"][0]["request"]["tokens"]["TEXT"]["likely"]
+    assert words > 500
+    assert [Path(part["source"]).name for part in report["parts"]] == ["other.png", "shot.png"]
+    assert report["tokens"]["TEXT"]["likely"] == 2 * words
+    assert [int(row["tokens_likely"]) for row in rows] == [1_089 + words, 1_100 + words]
+    assert "2 files, a request each" in run(tmp_path, "--text", text).stdout
 
 
 def test_json_lines_are_one_request_a_line(run: Run, tmp_path: Path, shot: Path) -> None:
@@ -258,6 +273,91 @@ def test_output_tokens_are_added_to_the_cost(run: Run, shot: Path) -> None:
     with_answer = document(run(shot, "--output-tokens", "1000", "--format", "json"))["cost_usd"]["likely"]
 
     assert float(with_answer) > float(without)
+
+
+@pytest.mark.parametrize("name", ["shot [final].png", "[bold]x.png", "a[/b].png", ":smile:.png", "é ü.png"])
+def test_a_file_name_is_never_markup(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(media.picture((64, 64)))
+
+    assert name in run(name).stdout
+    assert "no[/such].png" in run("no[/such].png").stdout
+
+
+def test_what_the_service_will_refuse_is_marked_whatever_the_budget_says(run: Run, tmp_path: Path, film: Path) -> None:
+    (tmp_path / "a.gif").write_bytes(media.picture((64, 64), "GIF"))
+
+    gif, behind = run("a.gif"), run(film, "--clip", "100-")
+
+    assert gif.exit_code == 0
+    assert "not taken" in gif.stdout
+    assert "takes no image/gif; convert it to image/png" in " ".join(gif.stdout.split())
+    assert "No frames to extract" in " ".join(behind.stdout.split())
+    assert document(run("a.gif", "--format", "json"))["parts"][0]["refused_by_service"]
+
+
+def test_a_bound_is_a_bound_in_every_figure_of_its_row(run: Run, shot: Path) -> None:
+    table = run(shot, "--model", "gemini-4-neon").stdout
+
+    report = document(run(shot, "--model", "gemini-4-neon", "--format", "json"))
+    dollars = float(report["cost_usd"]["high"]) * 1_000
+    assert f"≤{report['total']['high']:,}" in table
+    assert f"≤{dollars:,.2f}" in table
+    assert "1,100" not in table
+
+
+def test_the_settings_a_file_was_weighed_at_are_told(run: Run, film: Path) -> None:
+    result = run(film, "--fps", "0.5", "--clip", "last 2s", "--media-resolution", "low")
+
+    controls = document(run(film, "--fps", "0.5", "--clip", "last 2s", "--format", "json"))["parts"][0]["controls"]
+    assert "fps 0.5 · resolution low · 2-4 s" in result.stdout
+    assert (controls["fps"], controls["start_offset_s"], controls["end_offset_s"]) == (0.5, 2.0, 4.0)
+
+
+def test_the_setting_a_refusal_names_can_be_typed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "long.mp4"
+    path.write_bytes(media.video(150, fps=1, size=(64, 36), options={"preset": "ultrafast"}))
+    refused = " ".join(run(path, "--endpoint", "bug_triage").stdout.split())
+    assert "bug_triage refuses" in refused
+    assert "Fits with clip last 30s →" in refused or "Fits with fps 0.2 →" in refused
+
+    assert run(path, "--endpoint", "bug_triage", "--clip", "last 30s").exit_code == 0
+    assert run(path, "--endpoint", "bug_triage", "--fps", "0.2").exit_code == 0
+
+
+def test_an_endpoint_that_only_observes_says_so(run: Run, film: Path) -> None:
+    words = " ".join(run(film, "--fps", "24", "--media-resolution", "high", "--model", "gemini-9-xenon").stdout.split())
+
+    assert "default would refuse (mode: observe):" in words
+    assert "gemini-9-xenon on" in words
+
+
+def test_a_misspelt_model_gets_a_hint(run: Run, shot: Path) -> None:
+    words = " ".join(run(shot, "--model", "gemini-3.8-flsh").stdout.split())
+
+    assert "Did you mean 'gemini-3.8-flash'?" in words
+
+
+def test_a_url_is_told_apart_from_a_missing_file(run: Run) -> None:
+    result = run("https://example.org/a.mp4")
+
+    assert result.exit_code == 2
+    assert "is a URL, and none is ever fetched here" in " ".join(result.stdout.split())
+
+
+def test_a_remark_is_made_once_with_the_files_it_is_about(run: Run, tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.tif").write_bytes(media.picture((8, 8), "TIFF"))
+
+    table = " ".join(run(tmp_path).stdout.split())
+
+    assert table.count("convert it to image/png") == 1
+    assert "and 3 more" in table
+
+
+def test_compare_and_model_together_are_a_usage_error(run: Run, shot: Path) -> None:
+    assert run(shot, "--compare", "a,b", "--model", "c").exit_code == 2
+    assert run("missing.png", "--compare", "gemini-3.8-flash").exit_code == 2
 
 
 def test_an_unknown_endpoint_names_the_nearest(run: Run, shot: Path) -> None:

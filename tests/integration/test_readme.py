@@ -47,7 +47,7 @@ def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureF
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] in said[0].replace(",", "")
     assert printed[1] == said[1]
-    assert printed[2] == "no refusal"
+    assert printed[2:] == ["no refusal", "True"]
 
 
 def test_the_table_is_the_one_that_is_printed() -> None:

@@ -10,9 +10,10 @@ from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.errors import MalformedMedia
 from weighlock.media.facts import Facts
 from weighlock.planning.weigh import Examined
-from weighlock.preflight import Preflight, Scales, prompt_text
+from weighlock.preflight import Preflight, prompt_text
 from weighlock.report import Report, facts_in_words
 from weighlock.request import Backend
+from weighlock.scales import Asked, Scales
 from weighlock.settings import load
 
 DAY = date(2026, 11, 30)
@@ -22,7 +23,7 @@ PROJECT = Path(__file__).parents[2]
 @pytest.fixture
 def triage(tmp_path: Path) -> Scales:
     settings = load(None, environ={}, cwd=tmp_path)
-    return Preflight(settings).scales(endpoint="bug_triage", on=DAY)
+    return Preflight(settings).scales(Asked(endpoint="bug_triage", on=DAY))
 
 
 def report_of(scales: Scales, *media: Facts) -> Report:
@@ -57,7 +58,30 @@ def test_many_changed_files_are_told_in_short(triage: Scales) -> None:
     report = report_of(triage, *[song(600)] * 6)
 
     assert report.refusal is not None
-    assert "and 3 more" in report.refusal
+    assert "6 files clip last 20s → audio 3,000;" in report.refusal
+
+
+def test_the_figures_behind_the_arrow_are_the_whole_request(triage: Scales) -> None:
+    refusal = report_of(triage, screenshot(), screenshot(), screenshot()).refusal
+
+    assert refusal is not None
+    assert "image 3,300 tokens, limit 2,300" in refusal
+    assert "→ image 2,1" in refusal or "→ image 1,6" in refusal
+
+
+def test_limits_that_no_setting_lowers_ask_for_fewer_files(tmp_path: Path) -> None:
+    (tmp_path / "weighlock.yaml").write_text(
+        "version: 1\naccounts: {a: {backend: developer}}\n"
+        "default: {account: a, model: gemini-3.8-flash, limits: {media_parts: 1, bytes: 1500}}\n"
+    )
+    scales = Preflight(load(None, environ={}, cwd=tmp_path)).scales()
+
+    refusal = report_of(scales, screenshot(), song(3)).refusal
+
+    assert refusal is not None
+    assert "2 media parts, limit 1; 2,000 bytes of media, limit 1,500" in refusal
+    assert "Send fewer or smaller files, or raise limits.bytes of default." in refusal
+    assert "resolution" not in refusal
 
 
 def test_the_json_has_every_documented_field_and_is_plain(triage: Scales) -> None:
@@ -78,7 +102,7 @@ def test_the_json_has_every_documented_field_and_is_plain(triage: Scales) -> Non
 
 def test_sound_is_billed_apart_on_vertex_and_counted_apart_on_both(tmp_path: Path) -> None:
     preflight = Preflight(load(None, environ={}, cwd=tmp_path))
-    both = {b: preflight.scales(backend=b, on=DAY).weigh([examined(recording(4))]).as_dict() for b in Backend}
+    both = {b: preflight.scales(Asked(backend=b, on=DAY)).weigh([examined(recording(4))]).as_dict() for b in Backend}
 
     assert both[Backend.VERTEX]["parts"][0]["tokens"]["billed_as"] == {"VIDEO": 264, "AUDIO": 100}
     assert both[Backend.DEVELOPER]["parts"][0]["tokens"]["billed_as"] == {"VIDEO": 364}
@@ -104,8 +128,8 @@ def test_settings_of_the_endpoint_apply_where_the_caller_is_silent(tmp_path: Pat
     from weighlock.rules import Controls
 
     preflight = Preflight(load(None, environ={}, cwd=tmp_path))
-    standing = preflight.scales(endpoint="meeting_notes", on=DAY).weigh([examined(recording(100))])
-    asked = preflight.scales(endpoint="meeting_notes", controls=Controls(fps=1.0), on=DAY).weigh(
+    standing = preflight.scales(Asked(endpoint="meeting_notes", on=DAY)).weigh([examined(recording(100))])
+    asked = preflight.scales(Asked(endpoint="meeting_notes", controls=Controls(fps=1.0), on=DAY)).weigh(
         [examined(recording(100))]
     )
 
@@ -120,7 +144,7 @@ def test_an_unknown_model_is_refused_where_the_policy_says_so(tmp_path: Path) ->
     )
     preflight = Preflight(load(None, environ={}, cwd=tmp_path))
 
-    report = preflight.scales(model="gemini-9-xenon", on=DAY).weigh([examined(screenshot())])
+    report = preflight.scales(Asked(model="gemini-9-xenon", on=DAY)).weigh([examined(screenshot())])
 
     assert report.refusal is not None
     assert "not in its list" in report.refusal

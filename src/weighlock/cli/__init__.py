@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
+import os
 import sys
 
 import click
@@ -49,8 +51,12 @@ def main() -> None:
     """Runs the command; an error of ours is one line and exit code 2."""
     # Start-up makes tens of thousands of objects that all stay; looking through them for garbage costs a tenth of it.
     gc.set_threshold(50_000, 20, 20)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot print `·` gets a question mark
     try:
         code = cli(standalone_mode=False)
+        sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
@@ -60,9 +66,20 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): nothing is wrong, and there is nobody left to tell.
-        sys.stderr.close()
+        _forget_output()
         sys.exit(0)
+    except OSError as error:
+        _forget_output()
+        click.echo(f"weighlock: {error.filename or 'output'}: {error.strerror or error}", err=True)
+        sys.exit(EXIT_USAGE)
     except WeighlockError as error:
         prefix = "configuration" if isinstance(error, ConfigError) else error.code
         click.echo(f"weighlock: {prefix}: {error}", err=True)
         sys.exit(EXIT_USAGE)
+
+
+def _forget_output() -> None:
+    """What is still buffered has nowhere to go; without this the interpreter would try once more on its way out."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

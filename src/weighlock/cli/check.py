@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,12 +15,12 @@ import click
 from weighlock import mime
 from weighlock.cli import render
 from weighlock.planning.admit import Decision
-from weighlock.planning.weigh import Examined
-from weighlock.preflight import Preflight, Scales, prompt_text
-from weighlock.report import Report
+from weighlock.preflight import Preflight, prompt_text
 from weighlock.request import Backend, MediaPart, MediaResolution
 from weighlock.rules import Controls
-from weighlock.settings import load
+from weighlock.scales import Asked
+from weighlock.settings import Clip, load
+from weighlock.settings.amounts import parse_clip
 
 EXIT_OVER, EXIT_UNREADABLE, EXIT_NOTHING = 3, 4, 2
 _CHUNK = 1 << 20
@@ -30,18 +32,26 @@ _CHUNK = 1 << 20
 @click.option("--backend", type=click.Choice([b.value for b in Backend]), help="Default: the endpoint's account.")
 @click.option("--endpoint", "-e", help="Whose limits apply. Default: the `default` section.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
-@click.option("--text", help="Prompt text that goes with the files.")
+@click.option("--text", help="Prompt text that goes with every request.")
 @click.option(
-    "--media-resolution", "resolution", type=click.Choice([r.value for r in MediaResolution if r != "unspecified"])
+    "--media-resolution",
+    "resolution",
+    type=click.Choice([r.value for r in MediaResolution if r is not MediaResolution.UNSPECIFIED]),
+    help="Of the whole request; ultra_high is set on each part.",
 )
 @click.option("--fps", type=click.FloatRange(0, 24, min_open=True), help="Video frames sampled per second.")
-@click.option("--clip", metavar="START-END", help="Seconds or m:ss, as in 30-90, 2:30-3:30, 150-.")
-@click.option(
-    "--together/--each", default=None, help="One request, or one a file. Default: each when a folder is named."
-)
+@click.option("--clip", metavar="START-END", help="30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'; video and audio.")
+@click.option("--together/--each", default=None, help="One request, or one a file. Default: each if a folder is named.")
 @click.option("--compare", metavar="M1,M2", help="A model × setting matrix; files are probed once.")
 @click.option("--output-tokens", type=click.IntRange(min=0), help="Expected answer, added to the cost.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "jsonl", "csv"]), default="table")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "jsonl", "csv"]),
+    default="table",
+    show_default=True,
+    help="jsonl: a line a request, as soon as it is known.",
+)
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -64,46 +74,43 @@ def check(
     Files named together are one request; a folder is weighed file by file.
 
     \b
-    Exit code: 0 all admitted · 3 some over a limit · 4 none over, some unreadable · 2 usage, settings, nothing weighed
+    Exit code  0  all admitted
+               3  some over a limit
+               4  none over, some unreadable
+               2  usage, settings, or nothing could be weighed
     """
+    if compare is not None and model is not None:
+        raise click.UsageError("--compare names the models; leave --model out")
     settings = load(config)
-    controls = _controls(resolution, fps, clip)
     as_one = together if together is not None else not any(Path(path).is_dir() for path in paths)
-    models: list[str | None] = [*_names(compare or model)] or [None]
+    asked = Asked(
+        endpoint=endpoint,
+        backend=Backend(backend) if backend else None,
+        controls=_controls(resolution, fps),
+        clip=_clip(clip) if clip is not None else None,
+        output_tokens=output_tokens,
+    )
     with ExitStack() as stack:
         preflight = stack.enter_context(Preflight(settings))
-        scales = [
-            preflight.scales(
-                endpoint=endpoint,
-                model=name,
-                backend=Backend(backend) if backend else None,
-                controls=controls,
-                output_tokens=output_tokens,
-            )
-            for name in models
-        ]
+        models = _names(compare if compare is not None else model)
+        scales = [preflight.scales(replace(asked, model=name)) for name in models]
         parts = render.with_progress(_parts(paths, stack, settings.safety.max_file_bytes), wanted=form != "jsonl")
-        examined = _with_text(preflight.examine(parts), text)
-        if compare:
-            everything = list(examined)
+        examined = preflight.examine(parts)
+        prompt = [prompt_text(text)] if text is not None else []
+        if compare is not None:
             from weighlock.cli.compare import compare as print_matrix
 
+            everything = [*examined, *prompt]
             print_matrix(everything, scales, form)
             ctx.exit(0 if any(one.facts for one in everything) else EXIT_NOTHING)
         outcome = render.Outcome()
         writer = render.writer(form, scales, as_one=as_one, confinement=preflight.confinement)
-        for reports in _requests(examined, scales, as_one=as_one):
+        for request in [list(examined)] if as_one else ([one] for one in examined):
+            reports = [one.weigh([*request, *prompt]) for one in scales]
             outcome.add(reports)
             writer.add(reports)
         writer.close(outcome)
     ctx.exit(_exit_code(outcome))
-
-
-def _requests(examined: Iterator[Examined], scales: Sequence[Scales], *, as_one: bool) -> Iterator[tuple[Report, ...]]:
-    """The reports of each request, one a scale."""
-    requests = iter([list(examined)]) if as_one else ([one] for one in examined)
-    for request in requests:
-        yield tuple(scale.weigh(request) for scale in scales)
 
 
 def _exit_code(outcome: render.Outcome) -> int:
@@ -148,48 +155,36 @@ def _spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     return Path(spool.name)
 
 
-def _with_text(examined: Iterator[Examined], text: str | None) -> Iterator[Examined]:
-    if text is not None:
-        yield prompt_text(text)
-    yield from examined
-
-
-def _controls(resolution: str | None, fps: float | None, clip: str | None) -> Controls:
-    start, end = _clip(clip) if clip else (None, None)
+def _controls(resolution: str | None, fps: float | None) -> Controls:
     level = MediaResolution(resolution) if resolution else None
     per_part = level is MediaResolution.ULTRA_HIGH
     return Controls(
         media_resolution=MediaResolution.UNSPECIFIED if per_part or level is None else level,
         part_resolution=level if per_part else None,
         fps=fps,
-        start_offset_s=start,
-        end_offset_s=end,
     )
 
 
-def _clip(words: str) -> tuple[float, float | None]:
-    start, dash, end = words.partition("-")
+def _clip(words: str) -> Clip:
+    """As in the settings, and with minutes as `2:30`."""
+    plain = re.sub(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", _in_seconds, words)
     try:
-        window = (_seconds(start or "0"), _seconds(end) if end else None)
+        return parse_clip(plain)
     except ValueError:
-        dash = ""
-        window = (0.0, None)
-    if not dash or not (start or end) or (window[1] is not None and window[1] <= window[0]):
-        raise click.BadParameter(
-            f"{words!r} is no START-END in seconds or m:ss, as in 30-90 or 2:30-3:30", param_hint="--clip"
-        )
-    return window
+        wanted = "30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'"
+        raise click.BadParameter(f"{words!r} is no START-END; write {wanted}", param_hint="--clip") from None
 
 
-def _seconds(words: str) -> float:
-    seconds = 0.0
-    for field in words.strip().split(":"):
-        value = float(field)
-        if not 0 <= value < float("inf"):
-            raise ValueError(field)
-        seconds = seconds * 60 + value
-    return seconds
+def _in_seconds(clock: re.Match[str]) -> str:
+    hours, minutes, seconds = clock.groups(default="0")
+    return f"{int(hours) * 3600 + int(minutes) * 60 + float(seconds):g}"
 
 
-def _names(words: str | None) -> list[str]:
-    return [name for name in (part.strip() for part in (words or "").split(",")) if name]
+def _names(words: str | None) -> list[str | None]:
+    """The models named; `None` alone leaves it to the endpoint."""
+    if words is None:
+        return [None]
+    names: list[str | None] = [name for name in (part.strip() for part in words.split(",")) if name]
+    if not names:
+        raise click.BadParameter("names no model", param_hint="--model")
+    return names

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weighlock.cli.render import print_json
-from weighlock.cli.table import dollars_per_thousand, figure
+from weighlock.cli.table import console, dollars_per_thousand, figure, printable, weakest
 from weighlock.media.tokens import Confidence
 from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of, weigh
-from weighlock.preflight import Scales
 from weighlock.report import SCHEMA
 from weighlock.request import MediaResolution, Modality
 from weighlock.rules import Controls
+from weighlock.scales import Scales
 
 _LEVELS = (MediaResolution.LOW, MediaResolution.MEDIUM, MediaResolution.HIGH)
 
@@ -35,7 +35,10 @@ class Cell:
 
 
 def compare(examined: Sequence[Examined], scales: Sequence[Scales], form: str) -> None:
-    """Prints the matrix: a row a model, a column a setting, each cell the sum of all files that could be weighed."""
+    """Prints the matrix: a row a model, a column a setting, each cell the sum of all files that could be weighed.
+
+    Nothing weighed prints no matrix, only the reasons.
+    """
     rows = [(scale, [_cell(examined, scale, *setting) for setting in _settings(examined, scale)]) for scale in scales]
     match form:
         case "json":
@@ -64,12 +67,11 @@ def _settings(examined: Sequence[Examined], scale: Scales) -> list[tuple[str, Co
 def _cell(examined: Sequence[Examined], scale: Scales, setting: str, controls: Controls) -> Cell:
     parts = [weigh(one, controls, scale.rules) for one in examined]
     tokens = by_modality(parts)
-    found = {one.confidence for part in parts for one in part.tokens}
     return Cell(
         setting=setting,
         tokens=tokens,
         cost=cost_of(tokens, scale.prices, output_tokens=scale.output_tokens),
-        confidence=next((level for level in reversed(Confidence) if level in found), Confidence.MEASURED),
+        confidence=weakest(parts),
     )
 
 
@@ -82,7 +84,7 @@ def _entries(scale: Scales, cells: Sequence[Cell]) -> list[dict[str, Any]]:
             "tokens": {m.value: {"low": t.low, "likely": t.likely, "high": t.high} for m, t in cell.tokens.items()},
             "total": {"low": cell.total.low, "likely": cell.total.likely, "high": cell.total.high},
             "confidence": cell.confidence.value,
-            "cost_usd": f"{cell.cost.likely:f}" if cell.cost else None,
+            "cost_usd": cell.cost and {bound: f"{getattr(cell.cost, bound):f}" for bound in ("low", "likely", "high")},
             "rule_date": scale.rules.rule_date.isoformat(),
         }
         for cell in cells
@@ -91,36 +93,39 @@ def _entries(scale: Scales, cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 def _csv(entries: Sequence[dict[str, Any]]) -> None:
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(("model", "backend", "setting", *(m.value.lower() for m in Modality), "total", "cost_usd"))
+    bounds = ("tokens_low", "tokens_likely", "tokens_high")
+    out.writerow(("model", "backend", "setting", *bounds, *(m.value.lower() for m in Modality), "cost_usd"))
     for entry in entries:
         by_modality = [entry["tokens"].get(m.value, {}).get("likely", "") for m in Modality]
-        row = (entry["model"], entry["backend"], entry["setting"])
-        out.writerow((*row, *by_modality, entry["total"]["likely"], entry["cost_usd"] or ""))
+        row = (entry["model"], entry["backend"], entry["setting"], *entry["total"].values())
+        out.writerow((*row, *by_modality, (entry["cost_usd"] or {}).get("likely", "")))
 
 
 def _table(examined: Sequence[Examined], rows: Sequence[tuple[Scales, Sequence[Cell]]]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("model", overflow="fold")
-    for cell in rows[0][1]:
-        table.add_column(cell.setting, justify="right", no_wrap=True)
-    for scale, cells in rows:
-        table.add_row(
-            scale.model,
-            *(f"{figure(cell.total, cell.confidence)}\n${dollars_per_thousand(cell.cost)}" for cell in cells),
-        )
-    console.print(table)
+    out = console()
     weighed = sum(1 for one in examined if one.facts)
-    console.print(
-        f"Tokens and $ per 1,000 for {weighed} file{'s' * (weighed != 1)} together on {rows[0][0].backend.value}"
-        " · ~ estimated, ≤ bound",
-        style="dim",
-    )
+    if weighed:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+        table.add_column("model", overflow="fold")
+        for cell in rows[0][1]:
+            table.add_column(cell.setting, justify="right", no_wrap=True)
+        for scale, cells in rows:
+            table.add_row(printable(scale.model), *(_in_words(cell) for cell in cells))
+        out.print(table)
+        files = f"{weighed} file{'s' * (weighed != 1)} together"
+        legend = "low, medium, high: resolution of the request · ~ estimated, ≤ bound"
+        backend = rows[0][0].backend.value
+        out.print(Text(f"Tokens, and $ for 1,000 requests, of {files} on {backend} · {legend}", style="dim"))
     for one in examined:
         if one.error:
-            console.print(Text(f"{one.label}: {one.error}", style="yellow"))
+            out.print(Text(f"{printable(one.label)}: {one.error}", style="yellow"))
+
+
+def _in_words(cell: Cell) -> str:
+    dollars = dollars_per_thousand(cell.cost, cell.confidence)
+    cost = "no price" if cell.cost is None else f"≤${dollars[1:]}" if dollars[0] == "≤" else f"${dollars}"
+    return f"{figure(cell.total, cell.confidence)}\n{cost}"

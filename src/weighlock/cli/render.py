@@ -6,15 +6,15 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from weighlock.planning.admit import Decision
-from weighlock.planning.weigh import Tally
-from weighlock.preflight import Scales
+from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
 from weighlock.report import SCHEMA, Report, part_dict, scale_dict
 from weighlock.request import MediaPart, Modality
+from weighlock.scales import Scales
 
 Confinement = Callable[[], dict[str, Any] | None]
 
@@ -24,12 +24,10 @@ class Outcome:
 
     def __init__(self) -> None:
         self.decisions: Counter[Decision] = Counter()
-        self.files = 0
         self.weighed = 0
 
     def add(self, reports: Sequence[Report]) -> None:
         self.decisions.update(report.verdict.decision for report in reports)
-        self.files += len(reports[0].parts)
         self.weighed += sum(1 for part in reports[0].parts if part.tokens)
 
 
@@ -46,9 +44,9 @@ def writer(form: str, scales: Sequence[Scales], *, as_one: bool, confinement: Co
         case "json":
             return _Json(scales, as_one=as_one, confinement=confinement)
         case "jsonl":
-            return _JsonLines(confinement)
+            return _JsonLines(as_one=as_one, confinement=confinement)
         case "csv":
-            return _Csv()
+            return _Csv(as_one=as_one)
         case _:
             from weighlock.cli.table import Tables
 
@@ -74,7 +72,7 @@ class _Json:
 
     def _document(self, at: int) -> dict[str, Any]:
         if self._as_one:
-            return {**self._requests[0][at].as_dict(), "weighed": "together"}
+            return self._requests[0][at].as_dict()
         reports = [request[at] for request in self._requests]
         tokens: dict[Modality, Tally] = {}
         for report in reports:
@@ -84,6 +82,7 @@ class _Json:
             "schema": SCHEMA,
             **scale_dict(self._scales[at].scale),
             "parts": [_request_of_one(report) for report in reports],
+            "total": asdict(Tally.of(tokens.values())),
             "tokens": {modality.value: asdict(tokens[modality]) for modality in Modality if modality in tokens},
             "cost_usd": sum_costs(reports),
             "verdict": worst(reports).value,
@@ -96,39 +95,48 @@ class _Json:
 class _JsonLines:
     """A document a request, as soon as it is known."""
 
-    def __init__(self, confinement: Confinement) -> None:
+    def __init__(self, *, as_one: bool, confinement: Confinement) -> None:
+        self._weighed = "together" if as_one else "each"
         self._confinement = confinement
 
     def add(self, reports: Sequence[Report]) -> None:
         for report in reports:
-            print_json({**report.as_dict(), "confinement": self._confinement()}, indent=None)
+            limits = {"weighed": self._weighed, "confinement": self._confinement()}
+            print_json({**report.as_dict(), **limits}, indent=None)
 
     def close(self, outcome: Outcome) -> None:
         pass
 
 
 class _Csv:
+    """A row a part; file by file, a row a request, its prompt text and expected answer included."""
+
     _FIELDS = (
         "source", "model", "backend", "declared_mime", "mime", "modality", "tokens_low", "tokens_likely",
-        "tokens_high", "text", "image", "video", "audio", "document", "cost_usd", "verdict", "rule_id",
-        "confidence", "anomalies", "error",
+        "tokens_high", "text", "image", "video", "audio", "document", "cost_usd", "verdict", "over", "rule_id",
+        "confidence", "anomalies", "refused_by_service", "error",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_one: bool) -> None:
+        self._as_one = as_one
         self._out = csv.writer(sys.stdout, lineterminator="\n")
         self._out.writerow(self._FIELDS)
 
     def add(self, reports: Sequence[Report]) -> None:
         for report in reports:
-            for part, cost in zip(report.parts, report.costs, strict=True):
-                self._out.writerow(self._row(report, part_dict(part, cost)))
+            if self._as_one:
+                for part, cost in zip(report.parts, report.costs, strict=True):
+                    self._out.writerow(self._row(report, part, by_modality([part]), cost))
+            else:
+                self._out.writerow(self._row(report, report.parts[0], report.tokens, report.cost))
 
     def close(self, outcome: Outcome) -> None:
         pass
 
-    def _row(self, report: Report, part: dict[str, Any]) -> list[Any]:
-        tokens = part["tokens"] or {"low": "", "likely": "", "high": "", "by_modality": {}}
-        by_modality = [tokens["by_modality"].get(modality.value, {}).get("likely", "") for modality in Modality]
+    def _row(
+        self, report: Report, weighed: Weighed, tokens: Mapping[Modality, Tally], cost: CostRange | None
+    ) -> list[Any]:
+        part, total = part_dict(weighed, cost), Tally.of(tokens.values())
         return [
             _harmless(part["source"]),
             report.scale.model,
@@ -136,23 +144,25 @@ class _Csv:
             part["declared_mime"] or "",
             part["mime"] or "",
             part["modality"] or "",
-            tokens["low"],
-            tokens["likely"],
-            tokens["high"],
-            *by_modality,
+            *((total.low, total.likely, total.high) if tokens else ("", "", "")),
+            *(tokens[modality].likely if modality in tokens else "" for modality in Modality),
             (part["cost_usd"] or {}).get("likely", ""),
             report.verdict.decision.value,
+            " ".join(check.name for check in report.verdict.over),
             part["rule_id"] or "",
             part["confidence"] or "",
             " ".join(anomaly["code"] for anomaly in part["anomalies"]),
+            "; ".join(part["refused_by_service"]),
             part["error"]["code"] if part["error"] else "",
         ]
 
 
 def _request_of_one(report: Report) -> dict[str, Any]:
+    """A file with what its own request comes to: the prompt text and the expected answer are in the sums."""
     sums = report.sums_dict()
     return {
         **part_dict(report.parts[0], report.costs[0]),
+        "request": {"total": sums["total"], "tokens": sums["tokens"], "cost_usd": sums["cost_usd"]},
         "verdict": sums["verdict"],
         "limits": sums["limits"],
         "refusal": sums["refusal"],

@@ -14,19 +14,14 @@ import pi_heif
 from PIL import Image, ImageFile, UnidentifiedImageError
 from PIL import __version__ as pillow_version
 
-from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
+from weighlock.codecs import kinds
+from weighlock.errors import InputError, MalformedMedia, MediaTooLarge
 from weighlock.media.facts import Anomaly, FactSource, ImageFacts, Probed
 from weighlock.request import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds
 
-_FORMATS = {
-    "image/png": ("PNG",), "image/apng": ("PNG",), "image/jpeg": ("JPEG",), "image/webp": ("WEBP",),
-    "image/gif": ("GIF",),
-    "image/bmp": ("BMP",), "image/heic": ("HEIF",), "image/heif": ("HEIF",), "image/heic-sequence": ("HEIF",),
-    "image/heif-sequence": ("HEIF",), "image/avif": ("AVIF",), "image/avif-sequence": ("AVIF",),
-}  # fmt: skip
 _ORIENTATION = 0x0112
 _READ_ERRORS = (
     UnidentifiedImageError,
@@ -62,9 +57,7 @@ def versions() -> dict[str, str]:
 
 def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> Probed:  # noqa: ARG001 - one shape for all doors
     """Size and orientation of a picture. Nothing is decoded, so damage behind the header goes unseen."""
-    formats = _FORMATS.get(mime)
-    if formats is None:
-        raise UnsupportedMedia(f"{mime} is not a kind of picture that can be probed", mime=mime)
+    formats = kinds.picture_formats(mime)
     view.seek(0)
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from weighlock.codecs import wire
+from weighlock.codecs import kinds, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
 from weighlock.codecs.program import Program, ProgramEnded, ask_once, fork_available
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
@@ -70,6 +70,7 @@ class Prober:
             self._require_confinement()
         if modality is Modality.TEXT:
             raise ValueError("text is counted by text_facts, not probed")
+        kinds.refuse_unknown(mime, modality)
         job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality)
         with self._turn():
             outcome = self._ask(job, fd)

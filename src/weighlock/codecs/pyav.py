@@ -16,7 +16,7 @@ import av.container
 import av.error
 import av.logging
 
-from weighlock.codecs import ebml, mp4, walkers
+from weighlock.codecs import ebml, kinds, mp4, walkers
 from weighlock.codecs.movie import Movie, Track
 from weighlock.codecs.streams import Evidence, mismatch, steady
 from weighlock.codecs.tally import Tally, frame_s, trust_frames
@@ -26,24 +26,6 @@ from weighlock.request import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds
-
-_MOV = "mov,mp4,m4a,3gp,3g2,mj2"
-_MPEG = "mpeg,mpegvideo,mpegts"
-_DEMUXERS = {
-    "video/mp4": _MOV, "video/quicktime": _MOV, "video/3gpp": _MOV, "video/3gpp2": _MOV, "video/x-m4v": _MOV,
-    "video/mj2": _MOV,
-    "audio/mp4": _MOV, "audio/m4a": _MOV, "audio/x-m4a": _MOV, "audio/3gpp": _MOV, "audio/3gpp2": _MOV,
-    "video/webm": "matroska,webm", "audio/webm": "matroska,webm",
-    "video/x-matroska": "matroska,webm", "audio/x-matroska": "matroska,webm",
-    "audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/aac": "aac", "audio/wav": "wav,w64", "audio/flac": "flac",
-    "audio/aiff": "aiff",
-    "audio/ogg": "ogg", "video/ogg": "ogg", "application/ogg": "ogg", "audio/opus": "ogg",
-    "audio/amr": "amr", "audio/amr-wb": "amr", "audio/ac3": "ac3", "audio/eac3": "eac3", "audio/x-caf": "caf",
-    "audio/x-wavpack": "wv", "audio/x-musepack": "mpc,mpc8",
-    "video/mpeg": _MPEG, "video/mpg": _MPEG, "video/mpegps": _MPEG, "video/mp2t": "mpegts", "audio/mp2t": "mpegts",
-    "video/avi": "avi", "video/x-msvideo": "avi", "video/x-flv": "flv", "video/flv": "flv",
-    "video/x-ms-wmv": "asf", "video/wmv": "asf", "audio/x-ms-wma": "asf", "video/x-ms-asf": "asf",
-}  # fmt: skip
 
 _MAX_STREAMS = 16
 _MAX_OPEN_PIXELS = 40_000_000
@@ -83,10 +65,8 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
 
     Cover art is not video. Raises what `Prober.probe` says.
     """
-    demuxers = _DEMUXERS.get(mime)
-    if demuxers is None:
-        raise UnsupportedMedia(f"{mime} is not a kind of sound or video that can be probed", mime=mime)
-    movie = mp4.read_movie(view) if demuxers == _MOV else None
+    demuxers = kinds.demuxers(mime)
+    movie = mp4.read_movie(view) if demuxers == kinds.MOV else None
     if movie is not None and len(movie.tracks) > _MAX_STREAMS:
         raise UnsupportedMedia(
             f"{len(movie.tracks):,} tracks; at most {_MAX_STREAMS} are probed", tracks=len(movie.tracks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Self
@@ -19,6 +20,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 HEAD_BYTES = 4096
+_URL = re.compile(r"(?:https?|gs|ftp|s3):/")
 # A FIFO without a writer would block the open for ever.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -87,7 +89,7 @@ def _of_path(path: Path) -> OpenSource:
     try:
         fd = os.open(path, _OPEN_FLAGS)
     except OSError as error:
-        raise UnreadableSource(_reason(error)) from error
+        raise UnreadableSource(_reason(error, path)) from error
     except ValueError as error:  # a NUL in the name
         raise UnreadableSource(f"no such file: {error}") from error
     try:
@@ -98,13 +100,15 @@ def _of_path(path: Path) -> OpenSource:
         return OpenSource(fd=fd, data=None, size_bytes=status.st_size, head=os.pread(fd, HEAD_BYTES, 0))
     except OSError as error:
         os.close(fd)
-        raise UnreadableSource(_reason(error)) from error
+        raise UnreadableSource(_reason(error, path)) from error
     except UnreadableSource:
         os.close(fd)
         raise
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, path: Path) -> str:
+    if _URL.match(str(path)):
+        return "is a URL, and none is ever fetched here; pipe its bytes: curl -s URL | weighlock check -"
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR:
             return "no such file"

@@ -10,12 +10,14 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, 
 from weighlock.planning.admit import LimitCheck, Verdict
 from weighlock.planning.weigh import Weighed, explain, reweigh
 from weighlock.request import MediaResolution
-from weighlock.rules import ModelRules
+from weighlock.rules import Controls, ModelRules
 
 _SECONDS = (120, 60, 30, 20)
-_FPS = (0.5, 0.2)
+_FPS = (12, 5, 2, 1, 0.5, 0.2)
 _PAGES = (500, 200, 100, 50, 20, 10, 5, 2, 1)
-_RESOLUTIONS = (MediaResolution.MEDIUM, MediaResolution.LOW)
+_RESOLUTIONS = (MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW)
+_COUNTED = ("media_parts", "bytes")
+"""Limits that no setting of a medium lowers."""
 _MOST_STEPS = 400
 """Past this many parts × steps the search gives up: a person cannot follow such an advice anyway."""
 
@@ -41,7 +43,7 @@ class Advice:
 
 
 def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequence[Weighed]], Verdict]) -> Advice:
-    """The mildest settings under which `judge` admits, taking the heaviest part of a broken limit down first.
+    """The mildest settings under which every limit of tokens and USD holds, the heaviest part taken down first.
 
     Rungs are ordered by what is lost: resolution before seconds, longer clips before shorter, more frames before fewer.
     """
@@ -49,7 +51,7 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
     ladders = {index: _rungs(part, rules) for index, part in enumerate(parts)}
     taken: dict[int, Setting] = {}
     for _ in range(_MOST_STEPS):
-        broken = judge(now).over
+        broken = _lowerable(judge(now))
         if not broken:
             return Advice(settings=taken, parts=tuple(now), fits=True)
         step = _next_step(now, broken[0], ladders)
@@ -57,17 +59,25 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
             break
         index, setting, part = step
         taken[index], now[index] = setting, part
-    return Advice(settings=taken, parts=tuple(now), fits=not judge(now).over)
+    return Advice(settings=taken, parts=tuple(now), fits=not _lowerable(judge(now)))
 
 
-def heaviest(parts: Sequence[Weighed], check: LimitCheck, rules: ModelRules) -> str | None:
-    """What weighs most against a limit of tokens or USD, with its arithmetic; `None` for a limit of parts or bytes."""
-    if check.name in ("media_parts", "bytes"):
+def heaviest(parts: Sequence[Weighed], over: Sequence[LimitCheck], rules: ModelRules) -> str | None:
+    """What weighs most against the first broken limit of tokens or USD, with its arithmetic; `None` without one."""
+    check = next((check for check in over if check.name not in _COUNTED), None)
+    if check is None:
         return None
     part = max(parts, key=lambda part: _share(part, check))
     tokens = part.of(check.modality) if check.modality else part.total
-    arithmetic = explain(part, check.modality, rules)
-    return f"{part.examined.label}: {arithmetic}{' = ' if check.modality else ', in all '}{tokens.likely:,}."
+    words = f"{part.examined.label}: {explain(part, check.modality, rules)}"
+    words += f"{' = ' if check.modality else ', in all '}{tokens.likely:,}"
+    if check.likely <= check.limit and part.examined.anomalies:
+        words += f", perhaps {tokens.high:,} ({part.examined.anomalies[0].detail})"
+    return f"{words}."
+
+
+def _lowerable(verdict: Verdict) -> tuple[LimitCheck, ...]:
+    return tuple(check for check in verdict.over if check.name not in _COUNTED)
 
 
 def _next_step(
@@ -90,7 +100,7 @@ def _share(part: Weighed, check: LimitCheck) -> int:
 
 def _rungs(part: Weighed, rules: ModelRules) -> Iterator[tuple[Setting, Weighed]]:
     facts = part.examined.facts
-    for setting in _settings(facts):
+    for setting in _settings(facts, part.controls):
         controls = replace(part.controls, **setting.changes)
         if isinstance(facts, DocumentFacts) and setting.first_pages:
             yield setting, reweigh(part, controls, _cut(facts, setting.first_pages), rules)
@@ -109,22 +119,25 @@ def _cut(facts: DocumentFacts, pages: int) -> DocumentFacts:
     return replace(facts, pages=pages, pages_high=pages, runs=tuple(runs))
 
 
-def _settings(facts: Facts | None) -> Iterator[Setting]:
+def _settings(facts: Facts | None, now: Controls) -> Iterator[Setting]:
     match facts:
         case ImageFacts():
             yield from _levels()
         case VideoFacts(duration_s=duration_s):
+            rates = [_frame_rate(fps) for fps in _FPS if fps < (now.fps or 1)]
             yield from _levels()
-            yield from (_frame_rate(fps) for fps in _FPS)
-            for clip in _clips(duration_s):
+            yield from rates
+            for clip in _clips(duration_s, now):
                 yield clip
-                yield from (_both(clip, _frame_rate(fps)) for fps in _FPS)
+                yield from (_both(clip, rate) for rate in rates)
         case AudioFacts(duration_s=duration_s):
-            yield from _clips(duration_s)
+            yield from _clips(duration_s, now)
         case DocumentFacts(pages=pages):
             yield from _levels()
             for first in (n for n in _PAGES if n < pages):
-                yield Setting(words=f"pages 1-{first}", changes={}, first_pages=first)
+                yield Setting(
+                    words=f"its first {first} pages" if first > 1 else "its first page", changes={}, first_pages=first
+                )
         case _:
             return
 
@@ -137,11 +150,15 @@ def _frame_rate(fps: float) -> Setting:
     return Setting(words=f"fps {fps:g}", changes={"fps": fps})
 
 
-def _clips(duration_s: float) -> Iterator[Setting]:
+def _clips(duration_s: float, now: Controls) -> Iterator[Setting]:
+    """The last seconds of what is sent now, so that a clip already asked for is never widened."""
+    begin_s = now.start_offset_s or 0.0
+    end_s = duration_s if now.end_offset_s is None else min(now.end_offset_s, duration_s)
     for seconds in _SECONDS:
-        if seconds < duration_s:
-            start = duration_s - seconds
-            yield Setting(words=f"clip last {seconds}s", changes={"start_offset_s": start, "end_offset_s": duration_s})
+        if seconds < end_s - begin_s:
+            start_s = end_s - seconds
+            words = f"last {seconds}s" if end_s == duration_s else f"{start_s:g}s-{end_s:g}s"
+            yield Setting(words=f"clip {words}", changes={"start_offset_s": start_s, "end_offset_s": end_s})
 
 
 def _both(one: Setting, other: Setting) -> Setting:

@@ -20,12 +20,12 @@ from weighlock.media.facts import (
 from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
-from weighlock.request import Modality
+from weighlock.request import Carrier, Modality
 from weighlock.rules import Controls, ModelRules, estimate
 
-_SEND_INSTEAD = {
+_CONVERT_TO = {
     Modality.IMAGE: "image/png",
-    Modality.AUDIO: "audio/mp3",
+    Modality.AUDIO: "audio/mpeg",
     Modality.VIDEO: "video/mp4",
     Modality.DOCUMENT: "application/pdf",
     Modality.TEXT: "text/plain",
@@ -81,6 +81,8 @@ class Weighed:
     tokens: tuple[TokenRange, ...] = ()
     """One range a modality as sent; empty when there is an error."""
     notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Why the service will refuse it as it stands, whatever the budget says."""
     error: WeighlockError | None = None
 
     @property
@@ -109,14 +111,14 @@ def weigh(examined: Examined, controls: Controls, rules: ModelRules, *, refuse_m
         examined=examined,
         controls=controls,
         tokens=result.tokens,
-        notes=(*_acceptance(examined, controls, rules), *result.notes),
+        notes=result.notes,
+        refused=(*_not_accepted(examined, controls, rules), *result.refused),
     )
 
 
 def reweigh(part: Weighed, controls: Controls, facts: Facts, rules: ModelRules) -> Weighed:
     """The same medium under other controls or cut shorter, for asking what that would save."""
-    examined = replace(part.examined, facts=facts)
-    return replace(part, examined=examined, controls=controls, tokens=estimate(facts, controls, rules).tokens)
+    return weigh(replace(part.examined, facts=facts), controls, rules)
 
 
 def explain(part: Weighed, modality: Modality | None, rules: ModelRules) -> str:
@@ -179,10 +181,12 @@ def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, outp
     return CostRange(low=low, likely=likely, high=high)
 
 
-def _acceptance(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
+def _not_accepted(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
     if examined.mime is None or examined.modality is None or examined.modality is Modality.TEXT:
         return ()
     accepted = rules.accepted(controls.carrier, controls.placement)
     if accepted is None or spelling(examined.mime, accepted):
         return ()
-    return (f"{examined.mime} is not accepted; send it as {_SEND_INSTEAD[examined.modality]}",)
+    where = " in a tool result" if controls.carrier is Carrier.TOOL_RESULT else ""
+    remedy = f"convert it to {_CONVERT_TO[examined.modality]}" if accepted else "send it in a user turn"
+    return (f"{rules.model} takes no {examined.mime}{where}; {remedy}",)

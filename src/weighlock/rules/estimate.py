@@ -20,7 +20,9 @@ class Estimate:
     tokens: tuple[TokenRange, ...]
     """One range a modality: a film gives VIDEO and, where it has sound, AUDIO."""
     notes: tuple[str, ...] = ()
-    """What the service will refuse or ignore about the settings, each as one line."""
+    """What the service will ignore about the settings, each as one line."""
+    refused: tuple[str, ...] = ()
+    """Why the service will answer 400 to these settings, each as one line."""
 
 
 def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
@@ -33,7 +35,7 @@ def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
         case VideoFacts():
             rule = rules.video(controls)
             remarks = video.remarks(facts, controls, rule)
-            return Estimate(tokens=video.tokens(facts, controls, rule), notes=(*notes, *remarks))
+            return Estimate(tokens=video.tokens(facts, controls, rule), notes=notes, refused=remarks)
         case AudioFacts():
             return Estimate(tokens=(audio.tokens(facts, controls, rules.audio(controls)),))
         case DocumentFacts():

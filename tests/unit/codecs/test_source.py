@@ -78,6 +78,8 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
         tmp_path / "pipe" / "below": "no such file",
         tmp_path / "self": "link",
         tmp_path / "nul\0name": "no such file",
+        Path("https://example.org/a.mp4"): "is a URL",
+        Path("gs://bucket/a.mp4"): "is a URL",
     }
 
     for path, word in expected.items():

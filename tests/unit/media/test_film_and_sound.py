@@ -130,21 +130,21 @@ def test_less_than_one_sampling_interval_counts_a_frame_and_warns_of_the_refusal
     found = ask(film(0.4), "gemini-3.8-flash")
 
     assert likely(found) == {Modality.VIDEO: 66}
-    assert "No frames to extract" in found.notes[0]
-    assert "fps of 2.5 or more" in found.notes[0]
-    assert ask(film(0.4), "gemini-3.8-flash", Controls(fps=2.5)).notes == ()
-    assert ask(film(1.0), "gemini-3.8-flash").notes == ()
+    assert "No frames to extract" in found.refused[0]
+    assert "fps of 2.5 or more" in found.refused[0]
+    assert ask(film(0.4), "gemini-3.8-flash", Controls(fps=2.5)).refused == ()
+    assert ask(film(1.0), "gemini-3.8-flash").refused == ()
 
 
 def test_a_clip_that_begins_after_the_end_warns_of_the_refusal() -> None:
     found = ask(film(60.0, sound_s=60.0), "gemini-3.8-flash", Controls(start_offset_s=90.0))
 
-    assert "begins at 90 s" in found.notes[0]
+    assert "begins at 90 s" in found.refused[0]
     assert likely(found) == {Modality.VIDEO: 66, Modality.AUDIO: 0}
 
 
 def test_an_fps_the_service_does_not_take_is_said() -> None:
-    assert "the most is 24" in ask(film(10.0), "gemini-3.8-flash", Controls(fps=30)).notes[0]
+    assert "the most is 24" in ask(film(10.0), "gemini-3.8-flash", Controls(fps=30)).refused[0]
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,10 @@ def test_what_the_carrier_does_not_take_is_told_with_what_to_send_instead(rules:
     in_tool = Controls(carrier=Carrier.TOOL_RESULT)
     before_3 = book.for_model("gemini-2.5-flash", Backend.DEVELOPER, date(2026, 11, 30))
 
-    assert "send it as image/png" in weigh(gif, Controls(), rules).notes[0]
-    assert "audio/mpeg is not accepted" in weigh(examined(song()), in_tool, rules).notes[0]
-    assert weigh(examined(screenshot()), in_tool, rules).notes == ()
-    assert "not accepted" in weigh(examined(screenshot()), in_tool, before_3).notes[0]
+    assert "takes no image/gif; convert it to image/png" in weigh(gif, Controls(), rules).refused[0]
+    assert "takes no audio/mpeg in a tool result" in weigh(examined(song()), in_tool, rules).refused[0]
+    assert weigh(examined(screenshot()), in_tool, rules).refused == ()
+    assert "send it in a user turn" in weigh(examined(screenshot()), in_tool, before_3).refused[0]
 
 
 def test_sums_are_by_modality_as_sent(rules: ModelRules) -> None:

@@ -1,0 +1,152 @@
+"""What a request is weighed on: one endpoint, model and backend, with their rules, prices and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from weighlock.media.facts import AudioFacts, VideoFacts
+from weighlock.planning.admit import Verdict, admit
+from weighlock.planning.cost import Prices, Unpriced
+from weighlock.planning.knobs import advise, heaviest
+from weighlock.planning.weigh import Examined, Weighed, by_modality, cost_of, weigh
+from weighlock.pricing import prices_for, upcoming_change
+from weighlock.report import Report, Scale
+from weighlock.request import Backend, MediaResolution
+from weighlock.rules import Controls, RuleBook
+from weighlock.settings import (
+    Clip,
+    Mode,
+    OnExceed,
+    OnMimeMismatch,
+    OnUnknownModel,
+    OnUnknownPrice,
+    Settings,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a caller may say about a request; what is left out comes from the endpoint."""
+
+    endpoint: str | None = None
+    model: str | None = None
+    backend: Backend | None = None
+    controls: Controls | None = None
+    clip: Clip | None = None
+    """Of video and audio, relative to each medium's own length; beats the offsets of `controls`."""
+    output_tokens: int | None = None
+    """The expected answer, added to the cost."""
+    on: date | None = None
+    """The day whose rules and prices apply; today (UTC) when left out."""
+
+
+class Scales:
+    """Stays the same while many requests are weighed. Does nothing but ask the pure rooms.
+
+    Raises:
+        ConfigError: no such endpoint.
+    """
+
+    def __init__(self, settings: Settings, rules: RuleBook, asked: Asked) -> None:
+        day = asked.on or datetime.now(UTC).date()
+        self.endpoint = settings.endpoint(asked.endpoint)
+        account = self.endpoint.account
+        self.model = asked.model or self.endpoint.model
+        self.backend = asked.backend or account.backend
+        self.controls = asked.controls or Controls()
+        self.clip = asked.clip
+        expected = self.endpoint.output_tokens.expected
+        self.output_tokens = expected if asked.output_tokens is None else asked.output_tokens
+        self.rules = rules.for_model(self.model, self.backend, day)
+        self.hint = None if self.rules.known else rules.suggestion(self.model)
+        location = account.location if self.backend is account.backend else None
+        self.prices = prices_for(self.model, self.backend, on=day, location=location, pricing=settings.pricing)
+        self.change = upcoming_change(self.model, self.backend, on=day, pricing=settings.pricing)
+
+    def weigh(self, examined: Iterable[Examined]) -> Report:
+        """The receipt of one request made of these media."""
+        refuse = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT
+        parts = [weigh(one, self._controls(one), self.rules, refuse_mislabelled=refuse) for one in examined]
+        verdict = self.judge(parts)
+        tokens = by_modality(parts)
+        return Report(
+            scale=self.scale,
+            parts=tuple(parts),
+            costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
+            tokens=tokens,
+            cost=cost_of(tokens, self.prices, output_tokens=self.output_tokens),
+            verdict=verdict,
+            advice=advise(parts, self.rules, self.judge) if verdict.over else None,
+            explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
+        )
+
+    def judge(self, parts: Sequence[Weighed]) -> Verdict:
+        """What the endpoint's per-request limits say to these parts."""
+        cost = cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens)
+        return admit(parts, self.endpoint.limits, cost, reasons=tuple(self._policy_reasons()))
+
+    @property
+    def scale(self) -> Scale:
+        """What the figures rest on, for the reader of a report."""
+        prices = self.prices
+        return Scale(
+            model=self.model,
+            resolved_model=self.rules.model,
+            known_model=self.rules.known,
+            model_hint=self.hint,
+            backend=self.backend,
+            endpoint=self.endpoint.name,
+            owner=self.endpoint.owner,
+            verb=self._verb,
+            rule_date=self.rules.rule_date,
+            price_source=prices.source if isinstance(prices, Prices) else None,
+            price_notes=prices.notes if isinstance(prices, Prices) else (),
+            unpriced_reason=prices.reason if isinstance(prices, Unpriced) else None,
+            price_change=self.change.message if self.change else None,
+            output_tokens=self.output_tokens,
+        )
+
+    @property
+    def _verb(self) -> str:
+        if self.endpoint.mode is Mode.OBSERVE:
+            return "would refuse (mode: observe)"
+        return "warns (on_exceed: warn)" if self.endpoint.on_exceed is OnExceed.WARN else "refuses"
+
+    def _controls(self, examined: Examined) -> Controls:
+        """The caller's controls, and where they are silent the endpoint's settings for the modality."""
+        asked, clip = self.controls, self.clip
+        standing = self.endpoint.media.get(examined.modality) if examined.modality else None
+        if standing is not None:
+            silent = asked.media_resolution is MediaResolution.UNSPECIFIED
+            asked = replace(
+                asked,
+                part_resolution=asked.part_resolution or (standing.resolution if silent else None),
+                fps=asked.fps or standing.fps,
+            )
+            if asked.start_offset_s is None and asked.end_offset_s is None:
+                clip = clip or standing.clip
+        if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
+            return asked
+        start_s, end_s = clip.span(examined.facts.duration_s)
+        if start_s >= end_s:  # behind the end: kept as it was asked for, so that the service's answer can be told
+            start_s, end_s = clip.start_s or 0.0, clip.end_s or math.inf
+        return replace(asked, start_offset_s=start_s, end_offset_s=end_s)
+
+    def _policy_reasons(self) -> Iterator[str]:
+        endpoint, hint = self.endpoint, f" ({self.hint[2:]})" if self.hint else ""
+        if not endpoint.allows(self.model):
+            yield f"model {self.model} is not in its list (models: {', '.join(endpoint.models or ())})"
+        if not self.rules.known and endpoint.on_unknown_model is OnUnknownModel.REJECT:
+            yield f"no rules for model {self.model}{hint} (on_unknown_model: reject)"
+        if (
+            isinstance(self.prices, Unpriced)
+            and endpoint.limits.cost_usd is not None
+            and endpoint.on_unknown_price is OnUnknownPrice.REJECT
+        ):
+            yield (
+                f"{self.prices.reason}{hint}, and a USD limit applies "
+                "(set pricing.overrides, or on_unknown_price: ignore)"
+            )
