@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from weighlock.errors import ConfigError
-from weighlock.settings import PACKAGED, Settings, find, json_schema, load
+from weighlock.settings import PACKAGED, Endpoint, Settings, find, json_schema, load, read
+from weighlock.settings.model import BUILT_IN, INHERITED
 
 _EXIT_MISTAKES = 2
 
@@ -31,24 +31,20 @@ def config() -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.pass_context
 def check(ctx: click.Context, path: Path | None) -> None:
-    """Name every mistake in the settings and the nearest valid key; exit code 2 if there is one."""
+    """Name every mistake in the settings, with what would be right.
+
+    Looks into the rule file that rules.overlay names, too. Exit code 2 if there is a mistake.
+    """
     click.echo(f"read: {find(path)}")
-    try:
-        settings = load(path)
-    except ConfigError as error:
-        problems = error.figures["problems"]
+    reading = read(path)
+    problems = [*reading.problems, *_overlay_mistakes(reading.rules_overlay)]
+    if reading.settings is None or problems:
         for problem in problems:
             click.echo(problem, err=True)
         click.echo(f"{len(problems)} mistake{'s' if len(problems) > 1 else ''}", err=True)
         ctx.exit(_EXIT_MISTAKES)
-    for file in settings.files[1:]:
-        click.echo(f"included: {file}")
-    click.echo(f"accounts: {', '.join(settings.accounts)}")
-    click.echo(f"endpoints: {', '.join(settings.endpoints) or 'none; every request is held to default'}")
-    for variable in _variables(settings):
-        click.echo(f"overridden by: {variable}")
-    for key in _idle(settings):
-        click.echo(f"checked, and not acted on by this version: {key}")
+    for line in _remarks(reading.settings):
+        click.echo(line)
     click.echo("no mistakes")
 
 
@@ -57,7 +53,10 @@ def check(ctx: click.Context, path: Path | None) -> None:
 @click.option("--origin", is_flag=True, help="Say beside each value where it came from.")
 @_config_option
 def show(endpoint: str | None, origin: bool, path: Path | None) -> None:
-    """Print the settings in force, or one ENDPOINT with the default merged in, as YAML."""
+    """Print the settings in force, or one ENDPOINT's, as YAML.
+
+    What an ENDPOINT inherits from the default is merged in.
+    """
     settings = load(path)
     values, prefix = _whole(settings) if endpoint is None else _of_endpoint(settings, endpoint)
     click.echo(_annotated(values, prefix, settings.origin) if origin else _yaml(values), nl=False)
@@ -85,17 +84,58 @@ def init(path: Path, force: bool) -> None:
     click.echo(f"wrote {target}")
 
 
+def _overlay_mistakes(overlay: Path | None) -> list[str]:
+    from weighlock.rules.audit import file_mistakes
+
+    return [f"{overlay}: {line}" for line in file_mistakes(overlay)] if overlay else []
+
+
+def _remarks(settings: Settings) -> Iterator[str]:
+    """What a sound file comes to, and what of it is not, or not fully, acted on."""
+    for file in settings.files[1:]:
+        yield f"included: {file}"
+    if settings.rules_overlay:
+        yield f"rules overlay: {settings.rules_overlay}"
+    yield f"accounts: {', '.join(settings.accounts)}"
+    yield f"endpoints: {', '.join(settings.endpoints) or 'none; every request is held to default'}"
+    for variable in _variables(settings):
+        yield f"overridden by: {variable}"
+    yield from _unknown_models(settings)
+    for key in _set_here(settings, ("mode", "on_exceed")):
+        yield f"changes the words of check, not its verdict: {key}"
+    for key in _set_here(settings, ("windows", "labels")):
+        yield f"checked, and not acted on by this version: {key}"
+
+
+def _unknown_models(settings: Settings) -> Iterator[str]:
+    from weighlock.preflight import rule_book
+    from weighlock.rules import Match
+
+    book = rule_book(settings)
+    named: dict[str, str] = {}
+    for key, endpoint in _endpoints(settings):
+        for model in (endpoint.model, *(endpoint.models or ())):
+            named.setdefault(model, key)
+    for model, key in named.items():
+        if book.resolve(model).match is Match.UNKNOWN:
+            yield f"no rules for model {model!r} ({key}); see on_unknown_model{book.suggestion(model)}"
+
+
 def _variables(settings: Settings) -> list[str]:
     return sorted({origin for origin in settings.origin.values() if origin.startswith("WEIGHLOCK_")})
 
 
-def _idle(settings: Settings) -> Iterator[str]:
-    """Keys the file gives that are read for a later version's sake only."""
-    for endpoint in (settings.default, *settings.endpoints.values()):
-        prefix = "default" if endpoint is settings.default else f"endpoints.{endpoint.name}"
-        for section in ("windows", "labels"):
-            if any(key.startswith(f"{prefix}.{section}.") for key in settings.origin):
-                yield f"{prefix}.{section}"
+def _endpoints(settings: Settings) -> list[tuple[str, Endpoint]]:
+    named = ((f"endpoints.{name}", endpoint) for name, endpoint in settings.endpoints.items())
+    return [("default", settings.default), *named]
+
+
+def _set_here(settings: Settings, keys: Iterable[str]) -> Iterator[str]:
+    """Those of the keys that the default or an endpoint gives itself, rather than inherits or leaves out."""
+    given = {key for key, origin in settings.origin.items() if origin != BUILT_IN and not origin.endswith(INHERITED)}
+    for key in (f"{section}.{key}" for section, _ in _endpoints(settings) for key in keys):
+        if any(one == key or one.startswith(f"{key}.") for one in given):
+            yield key
 
 
 def _whole(settings: Settings) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -12,15 +13,14 @@ import click
 from weighlock.errors import ConfigError
 from weighlock.request import Backend
 from weighlock.rules import Generation, ModelRules, RuleBook
-from weighlock.rules.audit import doubly_listed, mistakes, stale
+from weighlock.rules.audit import doubly_listed, file_mistakes, stale
 from weighlock.rules.book import load as load_rules
 from weighlock.rules.book import packaged_names, packaged_path, packaged_sources
-from weighlock.rules.in_force import InForce, differences, in_force
-from weighlock.rules.wording import in_words
+from weighlock.rules.in_force import InForce, differences, in_force, younger
 
 _EXIT_MISTAKES = 2
 _MEDIA = ("image", "video", "audio", "document", "text")
-_DATED = re.compile(r"(?P<model>.+)@(?P<on>\d{4}-\d{2}-\d{2})")
+_DATED = re.compile(r"(?P<model>.+)@(?P<on>\d{4}-\d{1,2}-\d{1,2})")
 
 _config_option = click.option(
     "--config",
@@ -42,8 +42,10 @@ def rules() -> None:
 @_backend_option
 @_config_option
 def list_models(backend: str, config_path: Path | None) -> None:
-    """List the models with rules, when those were checked, and how well they are founded."""
+    """List the models with rules, and how well founded those are."""
     from rich.table import Table
+
+    from weighlock.cli.figures import print_plain
 
     book = _book(config_path)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -53,7 +55,7 @@ def list_models(backend: str, config_path: Path | None) -> None:
         for model in generation.models:
             found = book.for_model(model, Backend(backend), _today())
             table.add_row(model, generation.name, found.rule_date.isoformat(), _founded(found))
-    _print(table)
+    print_plain(table)
     click.echo(f"\n{backend}; any other model is weighed with the dearest known figures, and said to be unknown")
 
 
@@ -63,25 +65,31 @@ def list_models(backend: str, config_path: Path | None) -> None:
 @click.option("--on", type=click.DateTime(["%Y-%m-%d"]), help="The rules as they stood on a day; today when left out.")
 @_config_option
 def show(model: str, backend: str, on: datetime | None, config_path: Path | None) -> None:
-    """Show every figure in force for MODEL: when it holds, since when, how well founded, and on whose word."""
-    from rich.table import Table
+    """Show every figure in force for MODEL, with its source.
+
+    MODEL may be a resource path, and may end in @YYYY-MM-DD instead of --on. For a model without rules the figures
+    are those it would be weighed with.
+    """
+    from weighlock.cli.figures import print_figures
 
     book = _book(config_path)
-    found = book.for_model(model, Backend(backend), on.date() if on else _today())
-    click.echo(f"{found.model} on {backend} · {found.generation} · checked on {found.rule_date}")
-    if found.note:
-        click.echo(found.note if found.known else f"{found.note}{book.suggestion(model)}", err=not found.known)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("figure", "when", "is", "since", "confidence", "source"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("since", "confidence"))
+    name, day = _split(model)
+    if on and day:
+        raise click.UsageError(f"the day is given twice: --on {on.date()} and @{day}")
+    found = book.for_model(name, Backend(backend), day or (on.date() if on else _today()))
+    if not found.known:
+        click.echo(_unknown(found, book, "the figures below are the dearest known ones, which stand in"), err=True)
+    whose = found.model if found.known else f"{found.model} (unknown)"
+    click.echo(f"{whose} on {backend} · {found.generation} · checked on {found.rule_date}")
+    if found.known and found.note:
+        click.echo(found.note)
     figures = in_force(found)
-    for one in figures:
-        table.add_row(*_show_row(one))
-    _print(table)
-    click.echo()
-    sources = {**packaged_sources(), **book.generation(found.generation).sources}
-    for line in _sources(figures, sources):
-        click.echo(line)
+    if remark := _nothing_older(found, figures):
+        click.echo(remark)
+    print_figures(figures)
+    click.echo(click.style("\nSources", bold=True))
+    for line in _sources(figures, {**packaged_sources(), **book.generation(found.generation).sources}):
+        click.echo(f"  {line}")
 
 
 @rules.command()
@@ -89,19 +97,18 @@ def show(model: str, backend: str, on: datetime | None, config_path: Path | None
 @_config_option
 @click.pass_context
 def check(ctx: click.Context, files: tuple[Path, ...], config_path: Path | None) -> None:
-    """Check the packaged rules, the overlay of the settings and each of FILES; exit code 2 on a mistake."""
-    found: dict[str, Sequence[str]] = {}
+    """Check the packaged rules, the overlay and FILES for mistakes.
+
+    The overlay is the one the settings name. Exit code 2 on a mistake.
+    """
+    found: dict[Path, Sequence[str]] = {}
     generations: list[Generation] = []
     for path in (*(packaged_path(name) for name in packaged_names()), *_overlay(config_path), *files):
-        try:
-            generation = load_rules(path)
-        except ConfigError as error:
-            found[path.name] = error.figures.get("mistakes", [error.message])
-            continue
-        generations.append(generation)
-        found[path.name] = (*mistakes(generation), *_incomplete(path))
-    for name, lines in found.items():
-        click.echo(f"{name}: {_count(len(lines))}")
+        found[path] = file_mistakes(path)
+        with suppress(ConfigError):
+            generations.append(load_rules(path))
+    for path, lines in found.items():
+        click.echo(f"{path.name}: {_count(len(lines))}")
         for line in lines:
             click.echo(f"  {line}", err=True)
     doubled = doubly_listed(generations[: len(packaged_names())])
@@ -124,21 +131,16 @@ def diff(old: str, new: str, backend: str, config_path: Path | None) -> None:
     Each is a MODEL, a MODEL@YYYY-MM-DD (its rules of that day), or a rule FILE: the other's model, or the first one
     the file lists, under that file.
     """
-    from rich.table import Table
+    from weighlock.cli.figures import print_differences
 
     book = _book(config_path)
     before, after = _side(old, new, book, Backend(backend)), _side(new, old, book, Backend(backend))
     for side in (before, after):
-        if not side.known:
-            click.echo(f"{side.note}{book.suggestion(side.resolved.asked)}", err=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("figure", "when", f"old: {old}", f"new: {new}"):
-        table.add_column(column, overflow="fold")
-    found = differences(before, after)
-    for one in found:
-        table.add_row(one.name, one.when, one.old or "—", one.new or "—")
-    if found:
-        _print(table)
+        if remark := _nothing_older(side, in_force(side)):
+            click.echo(remark, err=True)
+    if found := differences(before, after):
+        click.echo(f"- {old}\n+ {new}\n")
+        print_differences(found)
     else:
         click.echo("every figure is the same")
 
@@ -161,12 +163,6 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _print(table: object) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table)
-
-
 def _founded(found: ModelRules) -> str:
     """`measured; text assumed`: what most of the default figures rest on, and which do not."""
     confidence = {one.name: one.entry.confidence for one in reversed(in_force(found)) if one.name in _MEDIA}
@@ -179,10 +175,20 @@ def _count(lines: int) -> str:
     return {0: "no mistakes", 1: "1 mistake"}.get(lines, f"{lines} mistakes")
 
 
-def _show_row(one: InForce) -> tuple[str, ...]:
-    entry = one.entry
-    words = "\n  ".join(filter(None, (in_words(entry), entry.note, entry.warning)))
-    return one.name, one.when, words, entry.since.isoformat(), str(entry.confidence), " ".join(entry.sources)
+def _unknown(found: ModelRules, book: RuleBook, consequence: str) -> str:
+    asked = found.resolved.asked
+    nearest = book.suggestion(asked) or "; `weighlock rules list` names the known ones"
+    return f"no rules for model '{asked}': {consequence}{nearest}"
+
+
+def _nothing_older(found: ModelRules, figures: Sequence[InForce]) -> str | None:
+    """A line where a day was asked for of which nothing, or not everything, is known."""
+    late = younger(figures, found.on)
+    if not late:
+        return None
+    which = f"{len(late)} of the {len(figures)} figures" if len(late) < len(figures) else "these figures"
+    since = min(one.entry.since for one in late)
+    return f"{found.on}: {which} are the first known ones, since {since} or later; nothing older is known"
 
 
 def _sources(figures: Sequence[InForce], sources: Mapping[str, Mapping[str, object]]) -> list[str]:
@@ -195,31 +201,44 @@ def _sources(figures: Sequence[InForce], sources: Mapping[str, Mapping[str, obje
     return lines
 
 
-def _incomplete(path: Path) -> tuple[str, ...]:
-    """What a file lacks once it lies over the packaged ones."""
-    try:
-        RuleBook.packaged().with_overlay(path)
-    except ConfigError as error:
-        return (error.message,)
-    return ()
-
-
 def _side(named: str, other: str, book: RuleBook, backend: Backend) -> ModelRules:
+    """The rules one argument of `diff` stands for.
+
+    Raises:
+        click.BadParameter: it is a model without rules: comparing what merely stands in would mislead.
+    """
+    model = named
+    if _is_file(named):
+        book = book.with_overlay(Path(named))
+        model = _first_model(book, named) if _is_file(other) else other
+    name, day = _split(model)
+    found = book.for_model(name, backend, day or _today())
+    if not found.known:
+        raise click.BadParameter(_unknown(found, book, "there is nothing to compare"))
+    return found
+
+
+def _is_file(named: str) -> bool:
     path = Path(named)
-    if path.suffix == ".toml" or path.is_file():
-        under = book.with_overlay(path)
-        listed = under.generation(under.overlays[-1].name).models
-        model = listed[0] if Path(other).suffix == ".toml" or Path(other).is_file() else other
-        return _of_day(model, under, backend)
-    return _of_day(named, book, backend)
+    return path.suffix == ".toml" or path.is_file()
 
 
-def _of_day(named: str, book: RuleBook, backend: Backend) -> ModelRules:
-    dated = _DATED.fullmatch(named)
+def _first_model(book: RuleBook, named: str) -> str:
+    models = book.generation(book.overlays[-1].name).models
+    if not models:
+        raise click.BadParameter(f"{named} lists no model; compare it with a MODEL")
+    return models[0]
+
+
+def _split(named: str) -> tuple[str, date | None]:
+    """`MODEL` or `MODEL@YYYY-MM-DD` as the name and the day."""
+    name = named.strip()
+    if not name:
+        raise click.BadParameter("a model's name is empty")
+    dated = _DATED.fullmatch(name)
     if dated is None:
-        return book.for_model(named, backend, _today())
+        return name, None
     try:
-        on = date.fromisoformat(dated["on"])
+        return dated["model"], date.fromisoformat(dated["on"])
     except ValueError:
-        raise click.BadParameter(f"{dated['on']} is no date") from None
-    return book.for_model(dated["model"], backend, on)
+        raise click.BadParameter(f"{dated['on']} is no date; write MODEL@YYYY-MM-DD") from None

@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from pathlib import Path
 
-from weighlock.rules.book import packaged_sources
+from weighlock.errors import ConfigError
+from weighlock.rules.book import RuleBook, load, packaged_sources
 from weighlock.rules.entry import Entry, Generation
 from weighlock.rules.schema import nearest
 
 STALE_AFTER_DAYS = 90
 """Gemini's figures have changed about once a quarter."""
+
+
+def file_mistakes(path: Path) -> tuple[str, ...]:
+    """Everything wrong with a rule file, by itself and once it lies over the packaged ones."""
+    try:
+        generation = load(path)
+    except ConfigError as error:
+        return tuple(error.figures.get("mistakes", [error.message]))
+    try:
+        RuleBook.packaged().with_overlay(path)
+    except ConfigError as error:
+        return (*mistakes(generation), error.message)
+    return mistakes(generation)
 
 
 def mistakes(generation: Generation) -> tuple[str, ...]:

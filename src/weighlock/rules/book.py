@@ -63,6 +63,7 @@ class RuleBook:
 
     def resolve(self, name: str) -> ResolvedModel:
         """What a model's name stands for. Never fails: an unknown name gets the fallback and a note."""
+        name = name.strip()
         for candidate in candidates(name):
             for generation in self._listing(candidate):
                 if candidate in generation.models:

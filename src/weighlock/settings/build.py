@@ -14,7 +14,9 @@ from weighlock.request import MediaResolution, Modality
 from weighlock.settings.amounts import parse_clip
 from weighlock.settings.coherence import beside
 from weighlock.settings.model import (
+    BUILT_IN,
     BUILT_IN_ACCOUNT,
+    INHERITED,
     Account,
     Endpoint,
     MediaSettings,
@@ -27,8 +29,6 @@ from weighlock.settings.model import (
 from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
 from weighlock.settings.text import Document, leaves
-
-BUILT_IN = "built in"
 
 
 def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
@@ -169,6 +169,6 @@ def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:
         place = document.marks.get(path)
         if place is None and path[0] == "endpoints":
             inherited = document.marks.get(("default", *path[2:]))
-            place = None if inherited is None else f"{inherited} (default)"
+            place = None if inherited is None else f"{inherited}{INHERITED}"
         origins[".".join(path)] = place or BUILT_IN
     return origins

@@ -15,6 +15,11 @@ from weighlock.planning.cost import Contract
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, MediaResolution, Modality
 
+BUILT_IN = "built in"
+"""Origin of a value nobody gave."""
+INHERITED = " (default)"
+"""End of the origin of a value an endpoint takes from the default."""
+
 
 class Mode(StrEnum):
     """Whether decisions bind."""

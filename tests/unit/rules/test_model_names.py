@@ -24,6 +24,10 @@ def test_every_listed_name_stands_for_itself(model: str) -> None:
     assert BOOK.for_model(model, Backend.VERTEX, ON).known
 
 
+def test_spaces_around_a_name_are_no_part_of_it() -> None:
+    assert BOOK.resolve(" gemini-2.5-flash\n") == BOOK.resolve("gemini-2.5-flash")
+
+
 @pytest.mark.parametrize(
     ("asked", "model"),
     [
@@ -32,7 +36,7 @@ def test_every_listed_name_stands_for_itself(model: str) -> None:
         ("projects/acme-1/locations/eu/publishers/google/models/gemini-3.8-flash", "gemini-3.8-flash"),
         ("google/gemini-2.5-pro", "gemini-2.5-pro"),
         ("Gemini-2.5-Flash", "gemini-2.5-flash"),
-        (" gemini-2.5-flash ", "gemini-2.5-flash"),
+        (" models/gemini-2.5-flash ", "gemini-2.5-flash"),
         ("gemini-2.5-flash-latest", "gemini-2.5-flash"),
         ("gemini-2.5-flash-preview-05-20", "gemini-2.5-flash"),
         ("gemini-2.5-flash-lite-preview-09-2025", "gemini-2.5-flash-lite"),

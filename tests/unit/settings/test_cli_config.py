@@ -71,6 +71,100 @@ def test_check_names_every_mistake_and_ends_in_2(folder: Path) -> None:
     assert "2 mistakes" in result.output
 
 
+OVERLAY = (
+    'generation = "gemini-3"\nchecked_on = 2026-11-30\n[[audio]]\ntokens_per_s = 24\nrounding = "ceil"\n'
+    'since = 2026-11-01\nsource = "https://example.com/bill"\nconfidence = "measured"\n'
+)
+
+
+def test_check_looks_into_the_rule_file_that_is_laid_over_the_shipped_ones(folder: Path) -> None:
+    (folder / "a.yaml").write_text("version: 1\ndefault: {model: gemini-3.8-flash}\nrules: {overlay: mine.toml}\n")
+    (folder / "mine.toml").write_text(OVERLAY)
+    sound = run("check", "a.yaml")
+    (folder / "mine.toml").write_text(OVERLAY.replace("rounding", "ronding").replace("https://example.com/bill", "XYZ"))
+    wrong = run("check", "a.yaml")
+    (folder / "mine.toml").write_text("generation = [")
+    broken = run("check", "a.yaml")
+    (folder / "mine.toml").unlink()
+    missing = run("check", "a.yaml")
+
+    assert sound.exit_code == 0
+    assert f"rules overlay: {folder / 'mine.toml'}" in sound.stdout
+    assert [result.exit_code for result in (wrong, broken, missing)] == [2, 2, 2]
+    assert f"{folder / 'mine.toml'}: audio[1].ronding: unknown key; did you mean 'rounding'?" in wrong.stderr
+    assert "not TOML" in broken.stderr
+    assert f"a.yaml:3: rules.overlay: no such file: {folder / 'mine.toml'}" in missing.stderr
+    assert "no mistakes" not in wrong.output + broken.output + missing.output
+
+
+def test_check_names_the_mistakes_of_the_settings_and_of_their_rule_file_together(folder: Path) -> None:
+    (folder / "a.yaml").write_text("version: 1\ndefault: {modl: x, model: m}\nrules: {overlay: mine.toml}\n")
+    (folder / "mine.toml").write_text(OVERLAY.replace("24", "-24"))
+
+    result = run("check", "a.yaml")
+
+    assert "a.yaml:2: default.modl: unknown key" in result.stderr
+    assert "mine.toml: audio[1].tokens_per_s: expected a whole number" in result.stderr
+    assert result.stderr.endswith("2 mistakes\n")
+
+
+def test_check_says_of_keys_that_are_set_what_they_do_not_do(folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefault: {model: gemini-3.8-flash, on_exceed: warn, labels: {a: b}}\n"
+        "endpoints:\n  one: {mode: enforce}\n  two: {windows: {day: {cost_usd: 5}}}\n"
+    )
+    (folder / "plain.yaml").write_text("version: 1\ndefault: {model: gemini-3.8-flash}\nendpoints: {one: {}}\n")
+
+    said = [
+        line for line in run("check", "a.yaml").stdout.splitlines() if ": default." in line or ": endpoints." in line
+    ]
+
+    assert said == [
+        "changes the words of check, not its verdict: default.on_exceed",
+        "changes the words of check, not its verdict: endpoints.one.mode",
+        "checked, and not acted on by this version: default.labels",
+        "checked, and not acted on by this version: endpoints.two.windows",
+    ]
+    assert "verdict" not in run("check", "plain.yaml").stdout
+    assert "not acted on" not in run("check", "plain.yaml").stdout
+
+
+def test_check_names_models_without_rules_and_the_nearest_with_some(folder: Path) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\ndefault: {model: gemini-3.8-flahs}\nendpoints:\n"
+        "  one: {model: gemini-3.8-flash, models: [gemini-3.8-flash, tuned]}\n"
+    )
+
+    result = run("check", "a.yaml")
+
+    assert result.exit_code == 0
+    said = [line for line in result.stdout.splitlines() if line.startswith("no rules")]
+    assert said == [
+        "no rules for model 'gemini-3.8-flahs' (default); see on_unknown_model; did you mean 'gemini-3.8-flash'?",
+        "no rules for model 'tuned' (endpoints.one); see on_unknown_model",
+    ]
+
+
+def test_brackets_of_file_names_and_values_are_printed_as_they_are(folder: Path) -> None:
+    file = folder / "[b]a[" / "i].yaml"
+    file.parent.mkdir()
+    text = "version: 1\ndefault: {model: '[/x]', owner: ':bug: [red]us'}\n"
+    file.write_text(text + "saftey: {}\n")
+    wrong = run("check", str(file))
+    file.write_text(text)
+
+    assert f"{file}:3: saftey: unknown key" in wrong.stderr
+    assert f"read: {file}\n" in wrong.stdout
+    assert "no rules for model '[/x]'" in run("check", str(file)).stdout
+    assert "owner: ':bug: [red]us'" in run("show", "--config", str(file)).stdout
+
+
+def test_the_summaries_of_the_commands_fit_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert "..." not in run("--help").stdout.partition("Commands:")[2]
+
+
 def test_check_names_the_variables_that_override(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEIGHLOCK_SAFETY__WORKERS", "3")
 
