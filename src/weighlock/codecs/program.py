@@ -154,7 +154,9 @@ def _command(entry: str) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """Nothing but what the loader needs: API keys in the host's environment are none of the worker's business."""
-    return {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT") if k in os.environ}
+    kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+    # Without a home named, Python looks it up in the user database.
+    return {"HOME": "/", **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
 def _read_all(source: socket.socket) -> bytes:

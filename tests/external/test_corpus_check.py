@@ -1,0 +1,111 @@
+"""`weighlock check` over the whole corpus, as a user would run it, watched by the kernel's own log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.external
+
+CORPUS = Path(os.environ.get("WEIGHLOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
+_CALLS = "open,openat,openat2,creat,socket,connect,bind,sendto,execve,unlink,rename"
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, int]:
+    """The JSON of a run, what strace saw of it and all its children, and the exit code."""
+    if not (CORPUS / "manifest.jsonl").is_file():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no corpus at {CORPUS}; set WEIGHLOCK_CORPUS")
+    if not (strace := shutil.which("strace")):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("strace is not installed")
+    log = tmp_path_factory.mktemp("trace") / "log"
+    command = [strace, "-f", "-qq", "-s", "512", "-e", f"trace={_CALLS}", "-o", str(log)]
+    command += [sys.executable, "-m", "weighlock", "check", str(CORPUS), "--format", "json"]
+    run = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    assert run.stderr == b""
+    return json.loads(run.stdout), log.read_text(errors="replace"), run.returncode
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, dict[str, Any]]:
+    if not (CORPUS / "manifest.jsonl").is_file():
+        pytest.skip("no corpus")
+    lines = (CORPUS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["file"]: row for row in map(json.loads, lines)}
+
+
+def parts_of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {str(Path(part["source"]).relative_to(CORPUS)): part for part in report["parts"]}
+
+
+def test_every_file_gets_its_line(watched: tuple[dict[str, Any], str, int], rows: dict[str, dict[str, Any]]) -> None:
+    report, _, code = watched
+
+    parts = parts_of(report)
+    assert set(rows) <= set(parts)
+    assert all((part["tokens"] is None) == (part["error"] is not None) for part in parts.values())
+    assert code in (3, 4)
+
+
+def test_types_and_modalities_are_right(
+    watched: tuple[dict[str, Any], str, int], rows: dict[str, dict[str, Any]]
+) -> None:
+    parts = parts_of(watched[0])
+    clean = {name: row for name, row in rows.items() if not row.get("degenerate")}
+
+    wrong_modality = [name for name, row in clean.items() if (parts[name]["modality"] or "").lower() != row["modality"]]
+    wrong_mime = [name for name, row in clean.items() if parts[name]["mime"] != row["mime"]]
+
+    assert wrong_modality == []
+    assert len(wrong_mime) <= 0.02 * len(clean)
+
+
+def test_each_degenerate_file_is_an_error_a_flag_or_plainly_measured(
+    watched: tuple[dict[str, Any], str, int], rows: dict[str, dict[str, Any]]
+) -> None:
+    parts = parts_of(watched[0])
+
+    for name, row in rows.items():
+        if row.get("degenerate"):
+            part = parts[name]
+            tiny = row["size_bytes"] < 4_000 and part["modality"] == "IMAGE"
+            assert part["error"] or part["anomalies"] or tiny or part["facts"], name
+
+
+def test_nothing_foreign_was_opened_and_nobody_was_called(watched: tuple[dict[str, Any], str, int]) -> None:
+    log = watched[1]
+
+    assert not re.findall(r"(?:connect|bind|sendto)\(\d+, \{sa_family=(?!AF_UNIX)", log)
+    # The confined children try to open one, to see that they cannot.
+    assert not re.findall(r"socket\(AF_(?!UNIX)[^\n]*\) = \d+", log)
+    programs = set(re.findall(r'execve\("([^"]+)"', log))
+    assert all(Path(program).name.startswith("python") for program in programs)
+    own = (
+        str(CORPUS),
+        str(Path(__file__).parents[2]),
+        sys.prefix,
+        sys.base_prefix,
+        str(Path(sys.executable).parent),
+        "/proc/",
+        "/sys/",
+        "/dev/",
+        "/etc/ld.so",
+        "/etc/localtime",
+        "/lib",
+        "/usr/lib",
+        "/usr/share",
+        "/usr/local/lib",
+        "/tmp/weighlock-",
+    )
+    opened = {path for path in re.findall(r'open(?:at2?)?\([^"]*"([^"]+)"[^\n]*\) = \d+', log) if path.startswith("/")}
+    media = {path for path in opened if path.startswith(str(CORPUS))}
+    assert not [path for path in opened if not path.startswith(own)]
+    assert len(media) >= 240
