@@ -117,6 +117,7 @@ def part_dict(part: Weighed, cost: CostRange | None) -> dict[str, Any]:
         "size_bytes": examined.size_bytes,
         "declared_mime": examined.declared_mime,
         "mime": examined.mime,
+        "send_as": part.send_as,
         "mislabelled": examined.mislabelled,
         "modality": examined.modality.value if examined.modality else None,
         "facts": _facts(part),

@@ -11,7 +11,7 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
-from weighlock.planning.weigh import Examined, Weighed, by_modality, cost_of, weigh
+from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
 from weighlock.request import Backend, MediaResolution
@@ -64,20 +64,22 @@ class Scales:
         self.hint = None if self.rules.known else rules.suggestion(self.model)
         location = account.location if self.backend is account.backend else None
         self.prices = prices_for(self.model, self.backend, on=day, location=location, pricing=settings.pricing)
+        self._policy_reasons = tuple(self._reasons())
         self.change = upcoming_change(self.model, self.backend, on=day, pricing=settings.pricing)
 
     def weigh(self, examined: Iterable[Examined]) -> Report:
         """The receipt of one request made of these media."""
         refuse = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT
         parts = [weigh(one, self._controls(one), self.rules, refuse_mislabelled=refuse) for one in examined]
-        verdict = self.judge(parts)
         tokens = by_modality(parts)
+        cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens)
+        verdict = self._verdict(parts, cost)
         return Report(
             scale=self.scale,
             parts=tuple(parts),
             costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
             tokens=tokens,
-            cost=cost_of(tokens, self.prices, output_tokens=self.output_tokens),
+            cost=cost,
             verdict=verdict,
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
@@ -85,8 +87,10 @@ class Scales:
 
     def judge(self, parts: Sequence[Weighed]) -> Verdict:
         """What the endpoint's per-request limits say to these parts."""
-        cost = cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens)
-        return admit(parts, self.endpoint.limits, cost, reasons=tuple(self._policy_reasons()))
+        return self._verdict(parts, cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens))
+
+    def _verdict(self, parts: Sequence[Weighed], cost: CostRange | None) -> Verdict:
+        return admit(parts, self.endpoint.limits, cost, reasons=self._policy_reasons)
 
     @property
     def scale(self) -> Scale:
@@ -135,7 +139,8 @@ class Scales:
             start_s, end_s = clip.start_s or 0.0, clip.end_s or math.inf
         return replace(asked, start_offset_s=start_s, end_offset_s=end_s)
 
-    def _policy_reasons(self) -> Iterator[str]:
+    def _reasons(self) -> Iterator[str]:
+        """Refusals that no limit explains; the same for every request."""
         endpoint, hint = self.endpoint, f" ({self.hint[2:]})" if self.hint else ""
         if not endpoint.allows(self.model):
             yield f"model {self.model} is not in its list (models: {', '.join(endpoint.models or ())})"

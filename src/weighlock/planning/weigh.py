@@ -81,6 +81,8 @@ class Weighed:
     tokens: tuple[TokenRange, ...] = ()
     """One range a modality as sent; empty when there is an error."""
     notes: tuple[str, ...] = ()
+    send_as: str | None = None
+    """The backend's own name for the type, to declare it as; `None` where it takes none such, or nothing is known."""
     refused: tuple[str, ...] = ()
     """Why the service will refuse it as it stands, whatever the budget says."""
     error: WeighlockError | None = None
@@ -107,12 +109,16 @@ def weigh(examined: Examined, controls: Controls, rules: ModelRules, *, refuse_m
         )
         return Weighed(examined=examined, controls=controls, error=error)
     result = estimate(examined.facts, controls, rules)
+    accepted = rules.accepted(controls.carrier, controls.placement)
+    send_as = spelling(examined.mime, accepted) if accepted and examined.mime else None
+    not_taken = _not_taken(examined, controls, rules) if accepted is not None and send_as is None else ()
     return Weighed(
         examined=examined,
         controls=controls,
         tokens=result.tokens,
         notes=result.notes,
-        refused=(*_not_accepted(examined, controls, rules), *result.refused),
+        send_as=send_as,
+        refused=(*not_taken, *result.refused),
     )
 
 
@@ -181,12 +187,10 @@ def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, outp
     return CostRange(low=low, likely=likely, high=high)
 
 
-def _not_accepted(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
-    if examined.mime is None or examined.modality is None or examined.modality is Modality.TEXT:
-        return ()
-    accepted = rules.accepted(controls.carrier, controls.placement)
-    if accepted is None or spelling(examined.mime, accepted):
+def _not_taken(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
+    if examined.modality is None or examined.modality is Modality.TEXT:  # text of any kind can go as a text part
         return ()
     where = " in a tool result" if controls.carrier is Carrier.TOOL_RESULT else ""
-    remedy = f"convert it to {_CONVERT_TO[examined.modality]}" if accepted else "send it in a user turn"
+    some = rules.accepted(controls.carrier, controls.placement)
+    remedy = f"convert it to {_CONVERT_TO[examined.modality]}" if some else "send it in a user turn"
     return (f"{rules.model} takes no {examined.mime}{where}; {remedy}",)

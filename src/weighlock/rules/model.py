@@ -50,6 +50,7 @@ class ModelRules:
     rule_date: date
     """When the rules were last compared with their sources."""
     _picked: dict[tuple[str, _Way], Entry | None] = field(default_factory=dict, repr=False, compare=False)
+    _accepted: dict[tuple[Carrier, Placement], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
     _last_image: list[tuple[Controls, ImageRule]] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -128,8 +129,10 @@ class ModelRules:
         """Media types the carrier may hold, spelt as the service does; `None` for a model nothing is known of."""
         if "accepts" not in self.sections:
             return None
-        lists = (self.accept_entry(modality, placement, carrier) for modality in Modality)
-        return frozenset(mime for entry in lists if entry for mime in _mimes(entry))
+        if (carrier, placement) not in self._accepted:
+            lists = (self.accept_entry(modality, placement, carrier) for modality in Modality)
+            self._accepted[carrier, placement] = frozenset(mime for entry in lists if entry for mime in _mimes(entry))
+        return self._accepted[carrier, placement]
 
     def accepts(self, mime: str, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> bool:
         """May the carrier hold this type, under any of its names? True for a model nothing is known of."""

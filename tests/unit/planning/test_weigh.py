@@ -69,6 +69,21 @@ def test_what_the_carrier_does_not_take_is_told_with_what_to_send_instead(rules:
     assert "send it in a user turn" in weigh(examined(screenshot()), in_tool, before_3).refused[0]
 
 
+@pytest.mark.parametrize(
+    ("mime", "developer", "vertex"),
+    [("video/quicktime", "video/mov", "video/quicktime"), ("audio/aac", "audio/aac", "audio/x-aac")],
+)
+def test_each_backend_has_its_own_name_for_a_type(book: RuleBook, mime: str, developer: str, vertex: str) -> None:
+    facts = recording(4) if mime.startswith("video") else song(4)
+    modality = Modality.VIDEO if mime.startswith("video") else Modality.AUDIO
+    one = Examined(label="x", mime=mime, modality=modality, facts=facts)
+
+    named = {b: weigh(one, Controls(), book.for_model("gemini-3.8-flash", b, date(2026, 11, 30))) for b in Backend}
+
+    assert named[Backend.DEVELOPER].send_as == developer
+    assert named[Backend.VERTEX].send_as == vertex
+
+
 def test_sums_are_by_modality_as_sent(rules: ModelRules) -> None:
     parts = [weigh(examined(facts), Controls(), rules) for facts in (song(30), recording(240), paper(2))]
 
