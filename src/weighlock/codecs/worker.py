@@ -159,9 +159,8 @@ class Worker:
             self._end(child)
         elif child.said.endswith(wire.END):
             self._tell(child, wire.Outcome(payload=bytes(child.said)))
-            os.kill(
-                child.pid, signal.SIGKILL
-            )  # taking its memory down takes longer than answering did: nobody waits for that
+            # Taking its memory down takes longer than answering did, and nobody waits for that.
+            os.kill(child.pid, signal.SIGKILL)
 
     def _end(self, child: _Child, *, timed_out: bool = False) -> None:
         """Reap the child, and tell how it ended unless its answer was complete.
