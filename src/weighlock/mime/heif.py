@@ -113,7 +113,7 @@ def _applied(window: Window, properties: list[Box]) -> HeifSize | None:
             # Axis 0 swaps top and bottom; axis 1, left and right, is that and half a turn.
             turns += 2 * (int.from_bytes(window.at(box.body, 1)) & 1)
             is_mirrored = not is_mirrored
-    if size is None:
+    if size is None or (crop is not None and not (1 <= crop[0] <= size[0] and 1 <= crop[1] <= size[1])):
         return None
     orientation = (_MIRRORED if is_mirrored else _TURNED)[turns % 4]
     return HeifSize(*size, orientation, crop)

@@ -255,6 +255,9 @@ def test_a_property_of_another_item_does_not_turn_the_picture() -> None:
         heic([irot(1)], {1: [1]}),
         heic([ispe(40, 30)], {1: [9]}),
         heic([ispe(64, 64), box(b"clap", bytes(32))], {1: [1, 2]}),
+        heic([ispe(64, 64), clap(0, 48)], {1: [1, 2]}),
+        heic([ispe(64, 64), clap(64, 0)], {1: [1, 2]}),
+        heic([ispe(64, 64), clap(65, 48)], {1: [1, 2]}),
         heic([ispe(40, 30)], {1: [1]})[:80],
     ],
 )
