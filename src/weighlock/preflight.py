@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +21,7 @@ from weighlock.errors import ConfigError, UnknownMediaType, UnsupportedMedia, We
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
 from weighlock.mime import Flag
 from weighlock.planning.weigh import Examined
+from weighlock.pricing import load_price_list
 from weighlock.report import Report
 from weighlock.request import Backend, MediaPart, Modality
 from weighlock.rules import Controls, RuleBook
@@ -45,13 +45,21 @@ _ODD = {
 
 
 class Preflight:
-    """Weighs media offline. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`."""
+    """Weighs media offline. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
 
-    def __init__(self, settings: Settings, *, rules: RuleBook | None = None) -> None:
+    `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
+    that may need neither; in a threaded program a fork in the middle of such an import would hang the child.
+    """
+
+    def __init__(self, settings: Settings, *, rules: RuleBook | None = None, preload: bool = True) -> None:
         self.settings = settings
         self.rules = rules or rule_book(settings)
-        self._prober: Prober | None = None
-        self._prober_lock = Lock()
+        self._probers: list[Prober] = []
+        """One, from the first need on."""
+        self._probed = False
+        if preload:
+            load_price_list()
+            self._prober()
 
     @classmethod
     def from_config(cls, path: Path | None = None) -> Self:
@@ -72,14 +80,12 @@ class Preflight:
 
     def close(self) -> None:
         """Ends the worker. A later probe starts a new one."""
-        with self._prober_lock:
-            prober, self._prober = self._prober, None
-        if prober is not None:
+        for prober in self._probers[:1]:
             prober.close()
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
-        return self._prober.confinement().as_dict() if self._prober else None
+        return self._prober().confinement().as_dict() if self._probed else None
 
     def check(
         self,
@@ -145,6 +151,9 @@ class Preflight:
                     yield _answer(waiting.popleft())
             while waiting:
                 yield _answer(waiting.popleft())
+        except KeyboardInterrupt:
+            self.close()  # else the shutdown below would wait for what is being probed
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -184,16 +193,17 @@ class Preflight:
             return Probed(facts=_image_facts(size))
         if not probing:
             return None
-        return self._started().probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
+        self._probed = True
+        return self._prober().probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
 
-    def _started(self) -> Prober:
-        """The prober, whose code is loaded only when a header does not tell all."""
-        with self._prober_lock:
-            if self._prober is None:
-                from weighlock.codecs import Prober
+    def _prober(self) -> Prober:
+        # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a
+        # prober that was never asked anything has nothing to close.
+        if not self._probers:
+            from weighlock.codecs import Prober
 
-                self._prober = Prober(probe_limits(self.settings))
-            return self._prober
+            self._probers.append(Prober(probe_limits(self.settings)))
+        return self._probers[0]
 
 
 def check(

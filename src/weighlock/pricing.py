@@ -209,6 +209,11 @@ def _package_model(name: str) -> ModelInfo | None:
     return info if _SUFFIX.match(name.removeprefix(info.id)) else None
 
 
+def load_price_list() -> None:
+    """Load the package now rather than on the first price."""
+    _google()
+
+
 @cache
 def _google() -> Any:
     with _deferred("httpx2"):

@@ -87,7 +87,7 @@ class Report:
         return {
             "total": asdict(self.total),
             "tokens": {modality.value: asdict(tally) for modality, tally in self.tokens.items()},
-            "cost_usd": _cost(self.cost),
+            "cost_usd": cost_dict(self.cost),
             "verdict": self.verdict.decision.value,
             "limits": [_limit_dict(check) for check in self.verdict.limits],
             "refusal": self.refusal,
@@ -125,7 +125,7 @@ def part_dict(part: Weighed, cost: CostRange | None) -> dict[str, Any]:
         "tokens": _tokens(part, total) if part.tokens else None,
         "rule_id": " + ".join(tokens.rule_id for tokens in part.tokens) or None,
         "confidence": _weakest(part),
-        "cost_usd": _cost(cost),
+        "cost_usd": cost_dict(cost),
         "anomalies": [asdict(anomaly) for anomaly in examined.anomalies],
         "notes": list(part.notes),
         "refused_by_service": list(part.refused),
@@ -161,7 +161,7 @@ def _weakest(part: Weighed) -> str | None:
     return next((level.value for level in reversed(Confidence) if level in found), None)
 
 
-def _cost(cost: CostRange | None) -> dict[str, str] | None:
+def cost_dict(cost: CostRange | None) -> dict[str, str] | None:
     return {bound: f"{getattr(cost, bound):f}" for bound in ("low", "likely", "high")} if cost else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import io
@@ -11,6 +12,7 @@ import sys
 import click
 
 from weighlock import __version__
+from weighlock.cli.printable import printable
 from weighlock.errors import ConfigError, WeighlockError
 
 _COMMANDS = {
@@ -53,6 +55,10 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     # No plug-in has business with our settings, and looking for one among all installed packages takes 10 ms.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  # for the life of the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot print `·` gets a question mark
@@ -72,16 +78,20 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         _forget_output()
-        click.echo(f"weighlock: {error.filename or 'output'}: {error.strerror or error}", err=True)
+        _say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
         sys.exit(EXIT_USAGE)
     except WeighlockError as error:
-        prefix = "configuration" if isinstance(error, ConfigError) else error.code
-        click.echo(f"weighlock: {prefix}: {error}", err=True)
+        _say(f"{'configuration' if isinstance(error, ConfigError) else error.code}: {error}")
         sys.exit(EXIT_USAGE)
+
+
+def _say(words: str) -> None:
+    click.echo("\n".join(map(printable, f"weighlock: {words}".splitlines())), err=True)
 
 
 def _forget_output() -> None:
     """What is still buffered has nowhere to go; without this the interpreter would try once more on its way out."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -82,7 +83,7 @@ def check(
     if compare is not None and model is not None:
         raise click.UsageError("--compare names the models; leave --model out")
     settings = load(config)
-    as_one = together if together is not None else not any(Path(path).is_dir() for path in paths)
+    as_one = together if together is not None else not any(map(os.path.isdir, paths))
     asked = Asked(
         endpoint=endpoint,
         backend=Backend(backend) if backend else None,
@@ -91,7 +92,7 @@ def check(
         output_tokens=output_tokens,
     )
     with ExitStack() as stack:
-        preflight = stack.enter_context(Preflight(settings))
+        preflight = stack.enter_context(Preflight(settings, preload=False))
         models = _names(compare if compare is not None else model)
         scales = [preflight.scales(replace(asked, model=name)) for name in models]
         parts = render.with_progress(_parts(paths, stack, settings.safety.max_file_bytes), wanted=form != "jsonl")
@@ -136,23 +137,39 @@ def _file(path: str) -> MediaPart:
 
 
 def _walk(folder: str) -> Iterator[str]:
-    """Files below a folder in a stable order; hidden ones are left out, links to folders are not followed."""
-    for here, folders, files in os.walk(folder):
+    """Files below a folder in a stable order; hidden ones are left out, links to folders are not followed.
+
+    A folder that cannot be listed comes out as itself, so that it is told like a file that cannot be read.
+    """
+    closed: list[str] = []
+    for here, folders, files in os.walk(folder, onerror=lambda error: closed.append(str(error.filename))):
+        yield from closed
+        closed.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (os.path.join(here, name) for name in sorted(files) if not name.startswith("."))  # noqa: PTH118
+    yield from closed
 
 
 def _spooled_input(stack: ExitStack, max_bytes: int) -> Path:
-    """Standard input on disk, so that memory does not grow with it; one byte past the bound is enough to refuse it."""
+    """Standard input on disk, so that memory does not grow with it; one byte past the bound is enough to refuse it.
+
+    Where the system names open files, the spool has no name of its own and cannot outlive the process.
+    """
     import tempfile
 
-    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="weighlock-"))  # noqa: SIM115  # closed by the stack
+    if sys.stdin is None:
+        return Path(os.devnull)
+    spool: IO[bytes] = stack.enter_context(tempfile.TemporaryFile(prefix="weighlock-"))  # noqa: SIM115  # closed by the stack
+    path = Path(f"/dev/fd/{spool.fileno()}")
+    if not path.exists():
+        named = stack.enter_context(tempfile.NamedTemporaryFile(prefix="weighlock-"))  # noqa: SIM115
+        spool, path = named.file, Path(named.name)
     left = max_bytes + 1
     while left > 0 and (chunk := sys.stdin.buffer.read(min(_CHUNK, left))):
         spool.write(chunk)
         left -= len(chunk)
     spool.flush()
-    return Path(spool.name)
+    return path
 
 
 def _controls(resolution: str | None, fps: float | None) -> Controls:

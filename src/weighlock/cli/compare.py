@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from weighlock.cli.printable import printable
 from weighlock.cli.render import print_json
-from weighlock.cli.table import console, dollars_per_thousand, figure, printable, weakest
+from weighlock.cli.table import console, dollars_per_thousand, figure, weakest
 from weighlock.media.tokens import Confidence
 from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of, weigh
 from weighlock.report import SCHEMA

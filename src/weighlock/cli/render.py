@@ -6,13 +6,14 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from weighlock.cli.printable import printable
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
-from weighlock.report import SCHEMA, Report, part_dict, scale_dict
+from weighlock.report import SCHEMA, Report, Scale, cost_dict, part_dict, scale_dict
 from weighlock.request import MediaPart, Modality
 from weighlock.scales import Scales
 
@@ -54,38 +55,84 @@ def writer(form: str, scales: Sequence[Scales], *, as_one: bool, confinement: Co
 
 
 class _Json:
-    """One document. Several models: a document each, under `models`."""
+    """One document. Several models: a document each, under `models`.
+
+    File by file, parts are written as they come and only sums are kept, so that memory does not grow with a folder;
+    with several models the written parts wait for their turn.
+    """
 
     def __init__(self, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement) -> None:
         self._scales = scales
         self._as_one = as_one
         self._confinement = confinement
-        self._requests: list[Sequence[Report]] = []
+        self._whole: Sequence[Report] = ()
+        self._folders = [_Folder(one.scale) for one in scales]
+        self._streams = not as_one and len(scales) == 1
+        if self._streams:
+            sys.stdout.write(self._folders[0].opening())
 
     def add(self, reports: Sequence[Report]) -> None:
-        self._requests.append(reports)
+        if self._as_one:
+            self._whole = reports
+            return
+        for folder, report in zip(self._folders, reports, strict=True):
+            folder.add(report)
+            if self._streams:
+                sys.stdout.write(folder.take())
 
     def close(self, outcome: Outcome) -> None:
-        documents = [self._document(at) for at in range(len(self._scales))]
+        if self._streams:
+            sys.stdout.write(self._folders[0].closing(self._confinement()))
+            return
+        documents = (
+            [report.as_dict() for report in self._whole] if self._as_one else [f.as_dict() for f in self._folders]
+        )
         whole = documents[0] if len(documents) == 1 else {"schema": SCHEMA, "models": documents}
         print_json({**whole, "confinement": self._confinement()})
 
-    def _document(self, at: int) -> dict[str, Any]:
-        if self._as_one:
-            return self._requests[0][at].as_dict()
-        reports = [request[at] for request in self._requests]
-        tokens: dict[Modality, Tally] = {}
-        for report in reports:
-            for modality, tally in report.tokens.items():
-                tokens[modality] = tokens.get(modality, Tally()) + tally
+
+class _Folder:
+    """A document of many requests in the making."""
+
+    def __init__(self, scale: Scale) -> None:
+        self._head = {"schema": SCHEMA, **scale_dict(scale)}
+        self._parts: list[str] = []
+        self._count = 0
+        self._tokens: dict[Modality, Tally] = {}
+        self._cost: CostRange | None = None
+        self._decisions: set[Decision] = set()
+
+    def add(self, report: Report) -> None:
+        self._parts.append(json.dumps(_request_of_one(report)))
+        self._count += 1
+        for modality, tally in report.tokens.items():
+            self._tokens[modality] = self._tokens.get(modality, Tally()) + tally
+        if report.cost is not None:
+            self._cost = report.cost if self._cost is None else self._cost + report.cost
+        self._decisions.add(report.verdict.decision)
+
+    def opening(self) -> str:
+        return json.dumps(self._head, indent=2)[:-2] + ',\n  "parts": ['
+
+    def take(self) -> str:
+        """The parts added since the last time, as they stand in the document."""
+        taken = "".join(f"{',' if self._count > 1 else ''}\n    {part}" for part in self._parts)
+        self._parts.clear()
+        return taken
+
+    def closing(self, confinement: dict[str, Any] | None) -> str:
+        return "\n  ],\n" + json.dumps({**self._sums(), "confinement": confinement}, indent=2)[2:] + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._head, "parts": [json.loads(part) for part in self._parts], **self._sums()}
+
+    def _sums(self) -> dict[str, Any]:
+        worst = (d for d in (Decision.REJECT, Decision.UNKNOWN) if d in self._decisions)
         return {
-            "schema": SCHEMA,
-            **scale_dict(self._scales[at].scale),
-            "parts": [_request_of_one(report) for report in reports],
-            "total": asdict(Tally.of(tokens.values())),
-            "tokens": {modality.value: asdict(tokens[modality]) for modality in Modality if modality in tokens},
-            "cost_usd": sum_costs(reports),
-            "verdict": worst(reports).value,
+            "total": asdict(Tally.of(self._tokens.values())),
+            "tokens": {m.value: asdict(self._tokens[m]) for m in Modality if m in self._tokens},
+            "cost_usd": cost_dict(self._cost),
+            "verdict": next(worst, Decision.ADMIT).value,
             "limits": [],
             "refusal": None,
             "weighed": "each",
@@ -169,22 +216,10 @@ def _request_of_one(report: Report) -> dict[str, Any]:
     }
 
 
-def sum_costs(reports: Iterable[Report]) -> dict[str, str] | None:
-    """The cost of several requests; `None` where none has a price."""
-    costs = [report.cost for report in reports if report.cost is not None]
-    if not costs:
-        return None
-    return {bound: f"{sum(getattr(cost, bound) for cost in costs):f}" for bound in ("low", "likely", "high")}
-
-
-def worst(reports: Iterable[Report]) -> Decision:
-    found = {report.verdict.decision for report in reports}
-    return next((d for d in (Decision.REJECT, Decision.UNKNOWN) if d in found), Decision.ADMIT)
-
-
 def _harmless(name: str) -> str:
-    """A file called `=cmd()` must not become a formula in somebody's spreadsheet."""
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+    """A file called `=cmd()` must not become a formula in somebody's spreadsheet, nor an escape code one on screen."""
+    shown = printable(name)
+    return f"'{shown}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else shown
 
 
 def print_json(value: dict[str, Any], *, indent: int | None = 2) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from weighlock.cli.printable import printable
 from weighlock.cli.render import Confinement, Outcome
 from weighlock.media.tokens import Confidence, TokenRange
 from weighlock.planning.admit import Decision, LimitCheck
@@ -21,37 +22,142 @@ from weighlock.scales import Scales
 _STYLE = {Decision.ADMIT: "green", Decision.REJECT: "bold red", Decision.UNKNOWN: "yellow"}
 _WORD = {Decision.ADMIT: "admit", Decision.REJECT: "reject", Decision.UNKNOWN: "unreadable"}
 _WIDE = 120
-_MOST_REFUSALS, _MOST_REASONS, _MOST_NAMES = 5, 12, 3
+_MOST_REFUSALS, _MOST_REMARKS, _MOST_NAMES = 5, 12, 3
 _WORTH_TELLING, _WORTH_TELLING_TOKENS = 1.5, 100
 """From this ratio and difference on the high estimate, which decides, is shown beside the likely one."""
 
 
 class Tables:
-    """One table a scale, printed when all requests are in."""
+    """One table a scale, printed when all requests are in. Keeps the lines to print and the sums, not the reports."""
 
     def __init__(self, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement) -> None:
-        self._scales = scales
-        self._as_one = as_one
-        self._confinement = confinement
-        self._requests: list[Sequence[Report]] = []
         self._console = console()
+        narrow = self._console.width < _WIDE
+        self._sheets = [_Sheet(one, as_one=as_one, narrow=narrow) for one in scales]
+        self._confinement = confinement
 
     def add(self, reports: Sequence[Report]) -> None:
-        self._requests.append(reports)
+        for sheet, report in zip(self._sheets, reports, strict=True):
+            sheet.add(report)
 
     def close(self, outcome: Outcome) -> None:
-        for at, scales in enumerate(self._scales):
-            reports = [request[at] for request in self._requests]
-            if len(self._scales) > 1:
-                self._console.print(Text(f"{scales.model} on {scales.backend.value}", style="bold"))
-            self._console.print(_table(reports, as_one=self._as_one, narrow=self._console.width < _WIDE))
-            for line in _below(reports, scales.scale, as_one=self._as_one):
+        for at, sheet in enumerate(self._sheets):
+            if len(self._sheets) > 1:
+                self._console.print(Text(f"{'' if at == 0 else chr(10)}{printable(sheet.title)}", style="bold"))
+            self._console.print(sheet.table)
+            for line in sheet.below():
                 self._console.print(line)
-            if at + 1 < len(self._scales):
-                self._console.print()
         if (limits := self._confinement()) and limits["missing"]:
             missing = ", ".join(limits["missing"])
             self._console.print(Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow"))
+
+
+class _Sheet:
+    """A table in the making, and what stands under it."""
+
+    def __init__(self, scales: Scales, *, as_one: bool, narrow: bool) -> None:
+        self._scale = scales.scale
+        self._as_one = as_one
+        self._narrow = narrow
+        self.title = f"{scales.model} on {scales.backend.value}"
+        self.table = _empty_table()
+        self._sums: dict[Modality, tuple[Tally, Confidence]] = {}
+        self._dollars: CostRange | None = None
+        self._decisions: Counter[Decision] = Counter()
+        self._files = self._not_taken = 0
+        self._refusals: dict[str, None] = {}
+        self._remarks: dict[str, list[str]] = {}
+        """Each thing to say once, with the first few files it is about."""
+        self._remarked: Counter[str] = Counter()
+
+    def add(self, report: Report) -> None:
+        for row in self._rows(report):
+            self.table.add_row(*row)
+        for modality, tally, confidence in _by_modality(report.parts):
+            before, weakest_before = self._sums.get(modality, (Tally(), Confidence.MEASURED))
+            self._sums[modality] = (before + tally, _weakest((weakest_before, confidence)))
+        if report.cost is not None:
+            self._dollars = report.cost if self._dollars is None else self._dollars + report.cost
+        self._decisions[report.verdict.decision] += 1
+        self._files += len(report.parts) if self._as_one else 1
+        self._not_taken += sum(1 for part in report.parts if part.refused)
+        if refusal := report.refusal:
+            self._refusals[printable(refusal)] = None
+        for part in report.parts:
+            self._remark(part)
+
+    def _rows(self, report: Report) -> Iterator[tuple[str | Text, ...]]:
+        if not self._as_one:  # the row is the request: its prompt text and expected answer are in it
+            figures = _tokens(report.parts), dollars_per_thousand(report.cost, weakest(report.parts))
+            part = report.parts[0]
+            yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=False))
+            return
+        for part, cost in zip(report.parts, report.costs, strict=True):
+            figures = _tokens([part]), dollars_per_thousand(cost, weakest([part]))
+            yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=True))
+
+    def _remark(self, part: Weighed) -> None:
+        words = [part.error.message] if part.error else []
+        for one in (*words, *part.refused, *(anomaly.detail for anomaly in part.examined.anomalies), *part.notes):
+            labels = self._remarks.setdefault(one, [])
+            if part.examined.label not in labels:
+                self._remarked[one] += 1
+                if len(labels) < _MOST_NAMES:
+                    labels.append(part.examined.label)
+
+    def below(self) -> list[Text]:
+        """The sum, what it rests on, and the reasons."""
+        scale = self._scale
+        lines = [self._sum(), _scale(scale)]
+        lines += [Text(note, style="dim") for note in scale.price_notes]
+        if scale.price_change:
+            lines.append(Text(f"Price change ahead: {scale.price_change}", style="yellow"))
+        if not scale.known_model:
+            hint = (scale.model_hint or "").removeprefix("; ")
+            words = f"No rules for {scale.model}: the dearest known ones are used. {hint[:1].upper()}{hint[1:]}"
+            lines.append(Text(printable(words.rstrip()), style="yellow"))
+        refusals = [Text(words, style="red") for words in self._refusals]
+        remarks = [Text(printable(self._in_words(words)), style="yellow") for words in self._remarks]
+        return [*lines, *_shortened(refusals, _MOST_REFUSALS), *_shortened(remarks, _MOST_REMARKS)]
+
+    def _in_words(self, remark: str) -> str:
+        more = self._remarked[remark] - len(self._remarks[remark])
+        return f"{', '.join(self._remarks[remark])}{f' and {more} more' if more else ''}: {remark}"
+
+    def _sum(self) -> Text:
+        if not self._decisions:
+            return Text("Nothing to weigh.")
+        worst = _weakest(confidence for _, confidence in self._sums.values())
+        by_modality = " · ".join(
+            f"{modality.lower()} {figure(*self._sums[modality])}" for modality in Modality if modality in self._sums
+        )
+        total = figure(Tally.of(tally for tally, _ in self._sums.values()), worst)
+        s = "s" * (self._files != 1)
+        head = f"One request of {self._files} part{s}" if self._as_one else f"{self._files} file{s}, a request each"
+        line = Text(f"{head}: {by_modality or 'nothing weighed'} = {total} tokens{self._cost(worst)} → ")
+        words = [
+            (_WORD[decision] if self._as_one else f"{self._decisions[decision]} {_WORD[decision]}", _STYLE[decision])
+            for decision in Decision
+            if self._decisions[decision]
+        ]
+        if self._not_taken:
+            words.append((f"{self._not_taken} not taken by the service as it is", "yellow"))
+        for at, (word, style) in enumerate(words):
+            line.append(f"{' · ' if at else ''}{word}", style=style)
+        return line
+
+    def _cost(self, confidence: Confidence) -> str:
+        if self._dollars is None:
+            return ""
+        if confidence is Confidence.ASSUMED:
+            return f" · ≤${self._dollars.high:,.4f}"
+        return f" · ${self._dollars.likely:,.4f}"
+
+
+def _shortened(lines: list[Text], most: int) -> list[Text]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], Text(f"… and {len(lines) - most} more; --format json has them all")]
 
 
 def console() -> Console:
@@ -59,7 +165,7 @@ def console() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def _table(reports: Sequence[Report], *, as_one: bool, narrow: bool) -> Table:
+def _empty_table() -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("file", overflow="fold", min_width=14)
     table.add_column("is", overflow="fold", min_width=11)
@@ -67,15 +173,6 @@ def _table(reports: Sequence[Report], *, as_one: bool, narrow: bool) -> Table:
     table.add_column("tokens as sent", justify="right", no_wrap=True)
     table.add_column("$ per\n1,000", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for report in reports:
-        if as_one:
-            for part, cost in zip(report.parts, report.costs, strict=True):
-                tokens, dollars = _tokens([part]), dollars_per_thousand(cost, weakest([part]))
-                table.add_row(*_about(part, narrow=narrow), tokens, dollars, _verdict(part, report, as_one=True))
-        else:  # the row is the request: its prompt text and expected answer are in it
-            tokens, dollars = _tokens(report.parts), dollars_per_thousand(report.cost, weakest(report.parts))
-            part = report.parts[0]
-            table.add_row(*_about(part, narrow=narrow), tokens, dollars, _verdict(part, report, as_one=False))
     return table
 
 
@@ -166,82 +263,6 @@ def _has_share(part: Weighed, check: LimitCheck) -> bool:
     return check.modality is None or part.of(check.modality).high > 0
 
 
-def _below(reports: Sequence[Report], scale: Scale, *, as_one: bool) -> list[Text]:
-    lines = [_sum(reports, as_one=as_one), _scale(scale)]
-    lines += [Text(note, style="dim") for note in scale.price_notes]
-    if scale.price_change:
-        lines.append(Text(f"Price change ahead: {scale.price_change}", style="yellow"))
-    if not scale.known_model:
-        hint = (scale.model_hint or "").removeprefix("; ")
-        words = f"No rules for {scale.model}: the dearest known ones are used. {hint[:1].upper()}{hint[1:]}"
-        lines.append(Text(printable(words.rstrip()), style="yellow"))
-    return [*lines, *_refusals(reports), *_reasons(reports)]
-
-
-def _refusals(reports: Sequence[Report]) -> list[Text]:
-    refused = list(dict.fromkeys(printable(report.refusal) for report in reports if report.refusal))
-    lines = [Text(words, style="red") for words in refused[:_MOST_REFUSALS]]
-    if len(refused) > _MOST_REFUSALS:
-        lines.append(Text(f"… and {len(refused) - _MOST_REFUSALS} more refusals; --format json has them all"))
-    return lines
-
-
-def _reasons(reports: Sequence[Report]) -> list[Text]:
-    """Each thing to say once, with the files it is about."""
-    said: dict[str, list[str]] = {}
-    for part in (part for report in reports for part in report.parts):
-        words = [part.error.message] if part.error else []
-        words += [*part.refused, *(anomaly.detail for anomaly in part.examined.anomalies), *part.notes]
-        for one in words:
-            said.setdefault(one, []).append(part.examined.label)
-    lines = [Text(printable(f"{_names(labels)}: {words}"), style="yellow") for words, labels in said.items()]
-    if len(lines) > _MOST_REASONS:
-        more = len(lines) - _MOST_REASONS
-        return [*lines[:_MOST_REASONS], Text(f"… and {more} more remarks; --format json has them all")]
-    return lines
-
-
-def _names(labels: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(labels))
-    if len(unique) <= _MOST_NAMES:
-        return ", ".join(unique)
-    return f"{', '.join(unique[:_MOST_NAMES])} and {len(unique) - _MOST_NAMES} more"
-
-
-def _sum(reports: Sequence[Report], *, as_one: bool) -> Text:
-    parts = [part for report in reports for part in report.parts]
-    by_modality = " · ".join(f"{m.lower()} {figure(tally, confidence)}" for m, tally, confidence in _by_modality(parts))
-    total = figure(Tally.of(part.total for part in parts), weakest(parts))
-    files = len(parts) if as_one else len(reports)
-    head = (
-        f"One request of {files} part{'s' * (files != 1)}"
-        if as_one
-        else f"{files} file{'s' * (files != 1)}, a request each"
-    )
-    line = Text(f"{head}: {by_modality or 'nothing weighed'} = {total} tokens{_dollars(reports, weakest(parts))} → ")
-    counts = {decision: sum(r.verdict.decision is decision for r in reports) for decision in Decision}
-    words = [
-        (_WORD[decision] if as_one else f"{count} {_WORD[decision]}", _STYLE[decision])
-        for decision, count in counts.items()
-        if count
-    ]
-    not_taken = sum(1 for part in parts if part.refused)
-    if not_taken:
-        words.append((f"{not_taken} not taken by the service as it is", "yellow"))
-    for at, (word, style) in enumerate(words):
-        line.append(f"{' · ' if at else ''}{word}", style=style)
-    return line if reports else Text("Nothing to weigh.")
-
-
-def _dollars(reports: Sequence[Report], confidence: Confidence) -> str:
-    costs = [report.cost for report in reports if report.cost]
-    if not costs:
-        return ""
-    if confidence is Confidence.ASSUMED:
-        return f" · ≤${sum((cost.high for cost in costs), Decimal(0)):,.4f}"
-    return f" · ${sum((cost.likely for cost in costs), Decimal(0)):,.4f}"
-
-
 def _scale(scale: Scale) -> Text:
     named = (
         scale.model
@@ -252,9 +273,3 @@ def _scale(scale: Scale) -> Text:
     price = f"{scale.price_source}, {answer}" if scale.price_source else scale.unpriced_reason
     words = f"{named} on {scale.backend.value} · endpoint {scale.endpoint} · rules of {scale.rule_date} · {price}"
     return Text(f"{printable(words)} · ~ estimated, ≤ bound · $ per 1,000 requests", style="dim")
-
-
-def printable(words: str) -> str:
-    """Words as a terminal may show them: no control characters, and bytes that are no UTF-8 replaced."""
-    clean = words.encode("utf-8", "replace").decode("utf-8")
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in clean)

@@ -172,6 +172,9 @@ class CostRange:
     likely: Decimal
     high: Decimal
 
+    def __add__(self, other: CostRange) -> CostRange:
+        return CostRange(low=self.low + other.low, likely=self.likely + other.likely, high=self.high + other.high)
+
 
 def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, output_tokens: int = 0) -> CostRange | None:
     """What the tokens cost; `None` where no price is known."""
