@@ -35,13 +35,14 @@ Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
 _AHEAD = 4
 """Files looked at ahead of the one whose probe is awaited, per worker."""
 _ODD = {
-    Flag.TRUNCATED: "the header promises more bytes than there are",
+    Flag.TRUNCATED: "it ends before its end: cut off, as by an interrupted upload",
     Flag.TRAILING_BYTES: "bytes follow the end of the image",
     Flag.POLYGLOT: "another format's reader would accept these bytes too",
     Flag.CONTRADICTION: "the outside says one format, the inside another",
     Flag.HEADER_ONLY_GUESS: "only a magic number speaks for this type; what should confirm it is missing",
 }
 """What the sniffer noticed that a person should know."""
+_TRUNCATED = Anomaly(code=Flag.TRUNCATED, detail=_ODD[Flag.TRUNCATED])
 
 
 class Preflight:
@@ -190,7 +191,8 @@ class Preflight:
         if modality is Modality.TEXT:
             return Probed(facts=text_facts(source.descriptor(), size_bytes=source.size_bytes))
         if modality is Modality.IMAGE and (size := mime.image_size(window, found)):
-            return Probed(facts=_image_facts(size))
+            cut = (_TRUNCATED,) if mime.ends_early(window, found) and _TRUNCATED not in known.anomalies else ()
+            return Probed(facts=_image_facts(size), anomalies=cut)
         if not probing:
             return None
         self._probed = True

@@ -60,12 +60,19 @@ class Report:
     explanation: str | None = None
     """How the first broken limit's heaviest part comes to its tokens; set where a token or USD limit is broken."""
 
+    refused: tuple[str, ...] = ()
+    """Why the service will refuse the request as a whole, whatever the budget says."""
     confinement: Mapping[str, Any] | None = None
     """Which limits held while the media were probed; `None` when no codec was needed."""
 
     @property
     def total(self) -> Tally:
         return Tally.of(self.tokens.values())
+
+    @property
+    def weighed(self) -> bool:
+        """False when not one part could be: then every sum is unknown, not zero."""
+        return not self.parts or any(part.tokens for part in self.parts)
 
     @property
     def refusal(self) -> str | None:
@@ -85,11 +92,12 @@ class Report:
     def sums_dict(self) -> dict[str, Any]:
         """The part of `as_dict` that speaks of the request as a whole."""
         return {
-            "total": asdict(self.total),
+            "total": asdict(self.total) if self.weighed else None,
             "tokens": {modality.value: asdict(tally) for modality, tally in self.tokens.items()},
             "cost_usd": cost_dict(self.cost),
             "verdict": self.verdict.decision.value,
-            "limits": [_limit_dict(check) for check in self.verdict.limits],
+            "limits": [_limit_dict(check) for check in self.verdict.limits] if self.weighed else [],
+            "refused_by_service": list(self.refused),
             "refusal": self.refusal,
         }
 

@@ -11,7 +11,7 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
-from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, weigh
+from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
 from weighlock.request import Backend, MediaResolution
@@ -72,7 +72,7 @@ class Scales:
         refuse = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT
         parts = [weigh(one, self._controls(one), self.rules, refuse_mislabelled=refuse) for one in examined]
         tokens = by_modality(parts)
-        cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens)
+        cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens) if tokens or not parts else None
         verdict = self._verdict(parts, cost)
         return Report(
             scale=self.scale,
@@ -81,6 +81,7 @@ class Scales:
             tokens=tokens,
             cost=cost,
             verdict=verdict,
+            refused=refused_together(parts, self.rules),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
         )

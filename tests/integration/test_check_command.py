@@ -325,6 +325,110 @@ def test_the_setting_a_refusal_names_can_be_typed(run: Run, tmp_path: Path) -> N
     assert run(path, "--endpoint", "bug_triage", "--fps", "0.2").exit_code == 0
 
 
+def test_the_way_the_bytes_travel_can_change_a_frame(run: Run, film: Path) -> None:
+    def video(placement: str) -> int:
+        words = ("--model", "gemini-3-flash-preview", "--placement", placement, "--format", "json")
+        tokens = document(run(film, *words))["tokens"]["VIDEO"]["likely"]
+        assert isinstance(tokens, int)
+        return tokens
+
+    assert video("inline") == 4 * 66
+    assert video("files") == 4 * 64
+
+
+def test_what_could_not_be_weighed_is_unknown_and_not_zero(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.png").touch()
+
+    together = document(run(tmp_path / "empty.png", "--format", "json"))
+    each = document(run(tmp_path, "--format", "json"))["parts"][0]
+    row = next(csv.DictReader(io.StringIO(run(tmp_path, "--format", "csv").stdout)))
+    table = run(tmp_path).stdout
+
+    assert together["total"] is together["cost_usd"] is None
+    assert together["limits"] == []
+    assert each["request"] == {"total": None, "tokens": {}, "cost_usd": None}
+    assert (row["tokens_likely"], row["cost_usd"], row["verdict"]) == ("", "", "unknown")
+    assert "nothing weighed" in table
+    assert "$0" not in table
+
+
+def test_a_picture_cut_off_is_flagged(run: Run, tmp_path: Path) -> None:
+    whole = media.picture((1920, 1080), "JPEG", quality=95)
+    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+
+    result = run("cut.jpg", "--format", "json")
+
+    assert [anomaly["code"] for anomaly in document(result)["parts"][0]["anomalies"]] == ["truncated"]
+
+
+def test_a_folder_that_cannot_be_listed_is_told(
+    run: Run, tmp_path: Path, shot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = tmp_path / "sealed"
+    sealed.mkdir()
+    scandir, real_open = os.scandir, os.open
+
+    def closed(path: Any = ".") -> Any:  # root, as which CI runs, may list everything
+        if str(path) == str(sealed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    def refused(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path) == str(sealed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real_open(path, *rest, **more)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    monkeypatch.setattr(os, "open", refused)
+
+    result = run(tmp_path, "--format", "json")
+
+    parts = {Path(part["source"]).name: part for part in document(result)["parts"]}
+    assert result.exit_code == 4
+    assert "no permission" in parts["sealed"]["error"]["message"]
+    assert parts["shot.png"]["tokens"]
+
+
+def test_one_impossible_name_does_not_stop_the_others(run: Run, shot: Path) -> None:
+    result = run("x" * 5_000, shot, "--format", "json")
+
+    parts = document(result)["parts"]
+    assert "cannot be opened" in parts[0]["error"]["message"]
+    assert parts[1]["tokens"]["likely"] == 1_100
+
+
+def test_an_escape_code_in_a_name_reaches_no_csv(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31mred.png").write_bytes(media.picture((64, 64)))
+
+    assert "\x1b" not in run(tmp_path, "--format", "csv").stdout
+
+
+def test_memory_does_not_grow_with_a_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gc
+
+    from weighlock.report import Report
+    from weighlock.scales import Scales
+
+    alive: list[int] = []
+    weigh = Scales.weigh
+
+    def counted(self: Scales, examined: Any) -> Report:
+        report = weigh(self, examined)
+        gc.collect()
+        alive.append(sum(isinstance(one, Report) for one in gc.get_objects()))
+        return report
+
+    monkeypatch.setattr(Scales, "weigh", counted)
+    for number in range(40):
+        (tmp_path / f"{number}.png").write_bytes(media.picture((64, 64)))
+
+    for form in ("table", "json", "jsonl", "csv"):
+        run(tmp_path, "--format", form)
+
+    assert len(alive) == 160
+    assert max(alive) <= 3
+
+
 def test_an_endpoint_that_only_observes_says_so(run: Run, film: Path) -> None:
     words = " ".join(run(film, "--fps", "24", "--media-resolution", "high", "--model", "gemini-9-xenon").stdout.split())
 

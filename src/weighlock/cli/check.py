@@ -17,7 +17,7 @@ from weighlock import mime
 from weighlock.cli import render
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight, prompt_text
-from weighlock.request import Backend, MediaPart, MediaResolution
+from weighlock.request import Backend, MediaPart, MediaResolution, Placement
 from weighlock.rules import Controls
 from weighlock.scales import Asked
 from weighlock.settings import Clip, load
@@ -42,6 +42,13 @@ _CHUNK = 1 << 20
 )
 @click.option("--fps", type=click.FloatRange(0, 24, min_open=True), help="Video frames sampled per second.")
 @click.option("--clip", metavar="START-END", help="30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'; video and audio.")
+@click.option(
+    "--placement",
+    type=click.Choice([p.value for p in Placement]),
+    default=Placement.INLINE.value,
+    show_default=True,
+    help="How the bytes travel; files: the Files API, uri: gs:// and the like.",
+)
 @click.option("--together/--each", default=None, help="One request, or one a file. Default: each if a folder is named.")
 @click.option("--compare", metavar="M1,M2", help="A model × setting matrix; files are probed once.")
 @click.option("--output-tokens", type=click.IntRange(min=0), help="Expected answer, added to the cost.")
@@ -65,6 +72,7 @@ def check(
     resolution: str | None,
     fps: float | None,
     clip: str | None,
+    placement: str,
     together: bool | None,
     compare: str | None,
     output_tokens: int | None,
@@ -87,7 +95,7 @@ def check(
     asked = Asked(
         endpoint=endpoint,
         backend=Backend(backend) if backend else None,
-        controls=_controls(resolution, fps),
+        controls=_controls(resolution, fps, Placement(placement)),
         clip=_clip(clip) if clip is not None else None,
         output_tokens=output_tokens,
     )
@@ -172,13 +180,14 @@ def _spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     return path
 
 
-def _controls(resolution: str | None, fps: float | None) -> Controls:
+def _controls(resolution: str | None, fps: float | None, placement: Placement) -> Controls:
     level = MediaResolution(resolution) if resolution else None
     per_part = level is MediaResolution.ULTRA_HIGH
     return Controls(
         media_resolution=MediaResolution.UNSPECIFIED if per_part or level is None else level,
         part_resolution=level if per_part else None,
         fps=fps,
+        placement=placement,
     )
 
 

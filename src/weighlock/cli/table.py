@@ -80,11 +80,13 @@ class _Sheet:
             self._dollars = report.cost if self._dollars is None else self._dollars + report.cost
         self._decisions[report.verdict.decision] += 1
         self._files += len(report.parts) if self._as_one else 1
-        self._not_taken += sum(1 for part in report.parts if part.refused)
+        self._not_taken += sum(1 for part in report.parts if part.refused) or bool(report.refused)
         if refusal := report.refusal:
             self._refusals[printable(refusal)] = None
         for part in report.parts:
             self._remark(part)
+        for words in report.refused:
+            self._said("the request" if self._as_one else report.parts[0].examined.label, words)
 
     def _rows(self, report: Report) -> Iterator[tuple[str | Text, ...]]:
         if not self._as_one:  # the row is the request: its prompt text and expected answer are in it
@@ -99,11 +101,14 @@ class _Sheet:
     def _remark(self, part: Weighed) -> None:
         words = [part.error.message] if part.error else []
         for one in (*words, *part.refused, *(anomaly.detail for anomaly in part.examined.anomalies), *part.notes):
-            labels = self._remarks.setdefault(one, [])
-            if part.examined.label not in labels:
-                self._remarked[one] += 1
-                if len(labels) < _MOST_NAMES:
-                    labels.append(part.examined.label)
+            self._said(part.examined.label, one)
+
+    def _said(self, label: str, remark: str) -> None:
+        labels = self._remarks.setdefault(remark, [])
+        if label not in labels:
+            self._remarked[remark] += 1
+            if len(labels) < _MOST_NAMES:
+                labels.append(label)
 
     def below(self) -> list[Text]:
         """The sum, what it rests on, and the reasons."""
@@ -134,7 +139,8 @@ class _Sheet:
         total = figure(Tally.of(tally for tally, _ in self._sums.values()), worst)
         s = "s" * (self._files != 1)
         head = f"One request of {self._files} part{s}" if self._as_one else f"{self._files} file{s}, a request each"
-        line = Text(f"{head}: {by_modality or 'nothing weighed'} = {total} tokens{self._cost(worst)} → ")
+        figures = f"{by_modality} = {total} tokens{self._cost(worst)}" if by_modality else "nothing weighed"
+        line = Text(f"{head}: {figures} → ")
         words = [
             (_WORD[decision] if self._as_one else f"{self._decisions[decision]} {_WORD[decision]}", _STYLE[decision])
             for decision in Decision
@@ -246,7 +252,8 @@ def _verdict(part: Weighed, report: Report, *, as_one: bool) -> Text:
     if part.error:
         return Text("unreadable", style="yellow")
     if report.verdict.decision is not Decision.REJECT:
-        return Text("not taken", style="yellow") if part.refused else Text("admit", style="green")
+        refused = part.refused or report.refused
+        return Text("not taken", style="yellow") if refused else Text("admit", style="green")
     names = [_short(check) for check in report.verdict.over if not as_one or _has_share(part, check)]
     if as_one and not names:
         return Text("")

@@ -1,6 +1,7 @@
 """Media type and stored size from the bytes. Pure: whoever calls does the reading."""
 
 from weighlock.mime.aliases import agrees, canonical, is_text, spelling
+from weighlock.mime.ending import ends_early
 from weighlock.mime.file_names import declared_from_name, refine_text
 from weighlock.mime.image_size import ImageSize, image_size
 from weighlock.mime.sniff import sniff
@@ -16,6 +17,7 @@ __all__ = [
     "agrees",
     "canonical",
     "declared_from_name",
+    "ends_early",
     "image_size",
     "is_text",
     "refine_text",

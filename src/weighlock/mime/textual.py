@@ -42,6 +42,8 @@ _HTML_NAMES = frozenset(
     | {"li", "img", "br", "hr", "form", "nav", "main", "section", "article", "header", "footer", "center", "font"}
     | {"iframe", "b", "i", "em", "strong", "pre", "code", "button", "input", "template", "h1", "h2", "h3", "h4"}
 )
+_HTML_ROOTS = frozenset({"html", "head", "body"})
+"""What announces itself as XML is HTML under these roots only: `<p>` or `<title>` may be anybody's element."""
 _BLANKS = re.compile(r"\s+")
 _ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)(?=[\s/>]|$)")
 _DOCTYPE = re.compile(r"<!doctype\s+([\w:.-]+)", re.IGNORECASE)
@@ -139,7 +141,7 @@ def _markup(window: Window, decoded: Decoded, content: str) -> Sniffed:
         root, has_prolog = _root(content)
     if root == "svg":
         return _SVG
-    if root in _HTML_NAMES:
+    if root in _HTML_NAMES and (not has_prolog or root in _HTML_ROOTS):
         return _HTML
     closes = root is not None and ("</" in content or "/>" in content)
     return _XML if has_prolog or closes else _PLAIN

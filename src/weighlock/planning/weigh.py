@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Self
@@ -20,7 +20,7 @@ from weighlock.media.facts import (
 from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
-from weighlock.request import Carrier, Modality
+from weighlock.request import Backend, Carrier, Modality, Placement
 from weighlock.rules import Controls, ModelRules, estimate
 
 _CONVERT_TO = {
@@ -118,7 +118,7 @@ def weigh(examined: Examined, controls: Controls, rules: ModelRules, *, refuse_m
         tokens=result.tokens,
         notes=result.notes,
         send_as=send_as,
-        refused=(*not_taken, *result.refused),
+        refused=(*not_taken, *result.refused, *_too_much(examined, controls, rules)),
     )
 
 
@@ -193,7 +193,44 @@ def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, outp
 def _not_taken(examined: Examined, controls: Controls, rules: ModelRules) -> tuple[str, ...]:
     if examined.modality is None or examined.modality is Modality.TEXT:  # text of any kind can go as a text part
         return ()
+    target, accepted = _CONVERT_TO[examined.modality], rules.accepted(controls.carrier, controls.placement)
     where = " in a tool result" if controls.carrier is Carrier.TOOL_RESULT else ""
-    some = rules.accepted(controls.carrier, controls.placement)
-    remedy = f"convert it to {_CONVERT_TO[examined.modality]}" if some else "send it in a user turn"
+    remedy = f"convert it to {target}" if spelling(target, accepted or ()) else "send it in a user turn"
     return (f"{rules.model} takes no {examined.mime}{where}; {remedy}",)
+
+
+def _too_much(examined: Examined, controls: Controls, rules: ModelRules) -> Iterator[str]:
+    """The service's own bounds on one medium."""
+    size, limits, facts = examined.size_bytes or 0, rules.limits, examined.facts
+    inline = controls.placement is Placement.INLINE
+    if isinstance(facts, DocumentFacts):
+        yield from _over("a PDF of", size, limits.pdf_bytes, "bytes", "split it")
+        yield from _over("a PDF of", facts.pages, limits.pages_per_file, "pages", "split it")
+    elif isinstance(facts, ImageFacts) and inline:
+        yield from _over("an image of", size, limits.inline_image_bytes, "bytes inline", "name it by gs://")
+    if inline:
+        by_reference = "upload it by the Files API" if rules.backend is Backend.DEVELOPER else "name it by gs://"
+        yield from _over(
+            "a request with", -(-size // 3) * 4, limits.inline_request_bytes, "bytes of base64", by_reference
+        )
+
+
+def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> Iterator[str]:
+    if limit is not None and size > limit:
+        yield f"{what} {size:,} {unit}; the service takes {limit:,}: {remedy}"
+
+
+def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, ...]:
+    """Why the service will refuse the request as a whole, though it would take each part."""
+    limits, counted = rules.limits, dict.fromkeys(Modality, 0)
+    for part in parts:
+        if part.examined.modality is not None:
+            counted[part.examined.modality] += 1
+    return (
+        *_over(
+            "a prompt of", Tally.of(part.total for part in parts).likely, limits.context_tokens, "tokens", "send less"
+        ),
+        *_over("a request with", counted[Modality.IMAGE], limits.images, "images", "send fewer"),
+        *_over("a request with", counted[Modality.VIDEO], limits.videos, "videos", "send fewer"),
+        *_over("a request with", counted[Modality.AUDIO], limits.audio_files, "audio files", "send fewer"),
+    )

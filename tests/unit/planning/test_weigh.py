@@ -10,8 +10,8 @@ from weighlock.errors import MalformedMedia
 from weighlock.media.facts import ImageFacts
 from weighlock.media.tokens import Confidence
 from weighlock.planning.cost import Prices, Rates, ServiceTier, Unpriced
-from weighlock.planning.weigh import Examined, Tally, by_modality, cost_of, explain, weigh
-from weighlock.request import Backend, Carrier, Modality
+from weighlock.planning.weigh import Examined, Tally, by_modality, cost_of, explain, refused_together, weigh
+from weighlock.request import Backend, Carrier, Modality, Placement
 from weighlock.rules import Controls, ModelRules, RuleBook
 
 PRICES = Prices(
@@ -64,7 +64,10 @@ def test_what_the_carrier_does_not_take_is_told_with_what_to_send_instead(rules:
     before_3 = book.for_model("gemini-2.5-flash", Backend.DEVELOPER, date(2026, 11, 30))
 
     assert "takes no image/gif; convert it to image/png" in weigh(gif, Controls(), rules).refused[0]
-    assert "takes no audio/mpeg in a tool result" in weigh(examined(song()), in_tool, rules).refused[0]
+    assert (
+        "takes no audio/mpeg in a tool result; send it in a user turn"
+        in weigh(examined(song()), in_tool, rules).refused[0]
+    )
     assert weigh(examined(screenshot()), in_tool, rules).refused == ()
     assert "send it in a user turn" in weigh(examined(screenshot()), in_tool, before_3).refused[0]
 
@@ -82,6 +85,34 @@ def test_each_backend_has_its_own_name_for_a_type(book: RuleBook, mime: str, dev
 
     assert named[Backend.DEVELOPER].send_as == developer
     assert named[Backend.VERTEX].send_as == vertex
+
+
+def test_what_is_too_big_for_the_service_is_told_with_the_way_round(rules: ModelRules, book: RuleBook) -> None:
+    vertex = book.for_model("gemini-3.8-flash", Backend.VERTEX, date(2026, 11, 30))
+    film = examined(recording(240), size_bytes=80_000_000)
+    uploaded = Controls(placement=Placement.FILES)
+
+    assert "upload it by the Files API" in weigh(film, Controls(), rules).refused[0]
+    assert weigh(film, uploaded, rules).refused == ()
+    assert "name it by gs://" in weigh(examined(screenshot(), size_bytes=8_000_000), Controls(), vertex).refused[0]
+    assert "50,000,000: split it" in weigh(examined(paper(2), size_bytes=60_000_000), uploaded, rules).refused[0]
+    assert "1,000: split it" in weigh(examined(paper(1_001)), Controls(), rules).refused[0]
+
+
+def test_the_bound_counts_base64_to_the_byte(rules: ModelRules) -> None:
+    fits, too_big = 75_000_000, 75_000_001  # three bytes are four of base64
+
+    assert weigh(examined(song(), size_bytes=fits), Controls(), rules).refused == ()
+    assert weigh(examined(song(), size_bytes=too_big), Controls(), rules).refused
+
+
+def test_a_request_past_the_context_or_with_too_many_films_is_told(rules: ModelRules) -> None:
+    long = weigh(examined(recording(20_000)), Controls(), rules)
+    short = weigh(examined(recording(4)), Controls(), rules)
+
+    assert "a prompt of 1,820,000 tokens" in refused_together([long], rules)[0]
+    assert "11 videos; the service takes 10" in refused_together([short] * 11, rules)[0]
+    assert refused_together([short] * 10, rules) == ()
 
 
 def test_sums_are_by_modality_as_sent(rules: ModelRules) -> None:
