@@ -109,7 +109,7 @@ def test_checking_an_image_loads_neither_sdk_nor_codec(tmp_path: Path) -> None:
     assert loaded.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_the_tree_names_no_registry_and_no_unfinished_word() -> None:
+def test_the_source_leaves_no_word_of_unfinished_work() -> None:
     unfinished = ("TO" + "DO", "FIX" + "ME", "raise NotImplemented" + "Error")
     found = [
         f"{path.name}: {word}"

@@ -1,4 +1,8 @@
-"""A limit by modality as sent means the same on both backends, whatever bucket Google bills a part in."""
+"""A limit by modality as sent means the same on both backends, whatever bucket Google bills a part in.
+
+The verdict itself can be the same only where both backends bill the same figures: from Gemini 3 on. On 2.5 one and the
+same image is 258 tokens here and 1,806 there, so that only what is counted as what can be compared.
+"""
 
 from __future__ import annotations
 

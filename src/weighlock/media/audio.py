@@ -43,3 +43,10 @@ def tokens(facts: AudioFacts, controls: Controls, rule: AudioRule) -> TokenRange
     `likely` rests on the presented duration, so that codec priming (1.000 s of AAC decodes to 1.07 s) adds nothing.
     """
     return rule.weigh(controls.span_s(facts.duration_s), controls.span_s(facts.duration_high_s))
+
+
+def remarks(facts: AudioFacts, controls: Controls) -> tuple[str, ...]:
+    """What is odd about these settings for this sound, each as one line."""
+    if controls.span_s(facts.duration_s) > 0 or not facts.duration_s:
+        return ()
+    return (f"the clip begins at {controls.start_offset_s:g} s, after the sound's end at {facts.duration_s:.2f} s",)

@@ -37,7 +37,8 @@ def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
             remarks = video.remarks(facts, controls, rule)
             return Estimate(tokens=video.tokens(facts, controls, rule), notes=notes, refused=remarks)
         case AudioFacts():
-            return Estimate(tokens=(audio.tokens(facts, controls, rules.audio(controls)),))
+            tokens = (audio.tokens(facts, controls, rules.audio(controls)),)
+            return Estimate(tokens=tokens, notes=audio.remarks(facts, controls))
         case DocumentFacts():
             tokens = (document.tokens(facts, rules.document(controls)),)
             return Estimate(tokens=tokens, notes=(*notes, *rules.warnings("document", controls)))

@@ -219,3 +219,12 @@ def test_the_longest_span_decides_high() -> None:
     found = ask(sound(10.0, 3600.0), "gemini-3.8-flash").tokens[0]
 
     assert (found.low, found.likely, found.high) == (250, 250, 90_000)
+
+
+def test_a_clip_behind_the_end_of_a_sound_is_said() -> None:
+    sound = AudioFacts(duration_s=30.0, duration_high_s=30.0, duration_source=FactSource.HEADER)
+
+    behind = ask(sound, "gemini-3.8-flash", Controls(start_offset_s=500, end_offset_s=600))
+
+    assert behind.notes == ("the clip begins at 500 s, after the sound's end at 30.00 s",)
+    assert ask(sound, "gemini-3.8-flash", Controls(start_offset_s=10)).notes == ()
