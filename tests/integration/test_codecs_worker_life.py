@@ -443,7 +443,6 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         (wire.Outcome(signal=signal.SIGXCPU), "cpu"),
         (wire.Outcome(signal=signal.SIGKILL, cpu_s=6.0), "cpu"),
         (wire.Outcome(too_much=True, signal=signal.SIGKILL), "answer"),
-        (wire.Outcome(payload=b"", exit_code=0), "answer"),
         (wire.Outcome(payload=b'{"audio": {"duration_s": 1e400}}'), "answer"),
         (wire.Outcome(signal=signal.SIGABRT, peak_bytes=600 * 2**20), "memory"),
         (wire.Outcome(signal=signal.SIGBUS), None),

@@ -14,7 +14,7 @@ from typing import Self
 
 from weighlock.codecs import kinds, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
-from weighlock.codecs.program import Program, ProgramEnded, ask_once, fork_available
+from weighlock.codecs.program import GRACE_S, Program, ProgramEnded, ask_once, fork_available
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
 from weighlock.request import Modality
@@ -28,9 +28,9 @@ _NEAR = 0.8
 class Prober:
     """Probes media in confined children of a worker program.
 
-    The program starts with the first probe, is restarted when it dies, and ends with `close` or with the host. One
-    `Prober` serves many threads; a process forked from the host gets a program of its own. `supervised` forces the
-    mechanism of systems that cannot fork safely: one process per file.
+    The program starts with the first probe, is restarted when it dies, and ends with `close`, with the last reference
+    to this object, or with the host. One `Prober` serves many threads; a process forked from the host gets a program
+    of its own. `supervised` forces the mechanism of systems that cannot fork safely: one process per file.
     """
 
     def __init__(self, limits: ProbeLimits | None = None, *, supervised: bool = not fork_available()) -> None:
@@ -38,8 +38,10 @@ class Prober:
         self._supervised = supervised
         self._confinement: Confinement | None = None
         self._program: Program | None = None
+        self._programs: set[Program] = set()
         self._reset()
         _alive.add(self)
+        weakref.finalize(self, _end_all, self._programs)
 
     def __enter__(self) -> Self:
         return self
@@ -50,11 +52,16 @@ class Prober:
         self.close()
 
     def close(self) -> None:
-        """End the worker program. A later probe starts it anew."""
+        """End the worker program; nothing of it is left when this returns.
+
+        Probes that run or wait meanwhile are `ProberUnavailable`. One that begins later starts the program anew.
+        """
         with self._lock:
-            program, self._program = self._program, None
-        if program is not None:
-            program.close()
+            self._closed += 1
+            self._program = None
+            programs = list(self._programs)
+        for program in programs:
+            self._end(program)
 
     def probe(self, fd: int, *, size_bytes: int, mime: str, modality: Modality) -> Probed:
         """Facts about the regular file (or memfd) behind `fd`, which stays open and is not moved.
@@ -63,7 +70,7 @@ class Prober:
             MalformedMedia: broken, or it broke the child; `figures["limit"]` names the limit it ran into, if any.
             UnsupportedMedia: sound, but not something we or the service can take.
             MediaTooLarge: past a bound of `limits`.
-            ProberUnavailable: the queue is full or the worker cannot run.
+            ProberUnavailable: the queue is full, the worker cannot run, or the prober was closed meanwhile.
             ConfinementUnavailable: `limits.required`, and a limit is not in force here.
         """
         if self.limits.required:
@@ -72,21 +79,21 @@ class Prober:
             raise ValueError("text is counted by text_facts, not probed")
         kinds.refuse_unknown(mime, modality)
         job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality)
-        with self._turn():
-            outcome = self._ask(job, fd)
+        with self._turn() as era:
+            outcome = self._ask(job, fd, era)
         return _verdict(outcome, self.limits)
 
     def confinement(self) -> Confinement:
         """Which limits hold here, found by trying to break each of them in a child. Tried once, then remembered."""
-        with self._turn():
+        with self._turn() as era:
             if self._confinement is None:
-                self._confinement = self._try_confinement()
+                self._confinement = self._try_confinement(era)
             return self._confinement
 
     def versions(self) -> dict[str, str]:
         """Versions of the codec libraries, by name, as the worker loaded them."""
-        with self._turn():
-            outcome = self._ask(self._job("versions"), None)
+        with self._turn() as era:
+            outcome = self._ask(self._job("versions"), None, era)
         values = _values(outcome)
         return values if isinstance(values, dict) else {}
 
@@ -95,10 +102,13 @@ class Prober:
         self._places = threading.BoundedSemaphore(self.limits.workers + self.limits.queue)
         self._workers = threading.BoundedSemaphore(self.limits.workers)
         self._program = None
+        self._programs.clear()
+        self._closed = 0
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """A place in the queue, then one of the workers."""
+    def _turn(self) -> Iterator[int]:
+        """A place in the queue, then one of the workers. Yields how often the prober had been closed before."""
+        era = self._closed
         if not self._places.acquire(blocking=False):
             raise ProberUnavailable(
                 f"{self.limits.workers} probes run, {self.limits.queue} wait; raise safety.workers or try later",
@@ -106,7 +116,7 @@ class Prober:
             )  # fmt: skip
         try:
             with self._workers:
-                yield
+                yield era
         finally:
             self._places.release()
 
@@ -128,12 +138,13 @@ class Prober:
             max_frames=limits.max_frames,
         )  # fmt: skip
 
-    def _ask(self, job: wire.Job, medium: int | None) -> wire.Outcome:
+    def _ask(self, job: wire.Job, medium: int | None, era: int | None = None) -> wire.Outcome:
         """Run one job, starting the program if need be and once more if it died under it."""
         if self._supervised:
-            return ask_once(job, medium)
+            return self._ask_once(job, medium)
+        era = self._closed if era is None else era
         for _ in range(2):
-            program = self._running()
+            program = self._running(era)
             try:
                 outcome = program.ask(job, medium)
             except ProgramEnded:
@@ -142,19 +153,38 @@ class Prober:
             if outcome.trouble:
                 raise ProberUnavailable(f"the probing worker cannot run this job: {outcome.trouble}")
             return outcome
+        self._refuse_if_closed(era)
         raise ProberUnavailable("the probing worker died twice under the same job")
 
-    def _running(self) -> Program:
+    def _ask_once(self, job: wire.Job, medium: int | None) -> wire.Outcome:
+        for _ in range(2):
+            outcome = ask_once(job, medium)
+            if not outcome.says_nothing:
+                return outcome
+        raise ProberUnavailable("the probing process ended twice without a word")
+
+    def _running(self, era: int) -> Program:
         with self._lock:
+            self._refuse_if_closed(era)
             if self._program is None:
                 self._program = Program()
+                self._programs.add(self._program)
             return self._program
+
+    def _refuse_if_closed(self, era: int) -> None:
+        if self._closed != era:
+            raise ProberUnavailable("the prober was closed while probing")
 
     def _discard(self, program: Program) -> None:
         with self._lock:
             if self._program is program:
                 self._program = None
-        program.close()
+        self._end(program, grace_s=0.2)
+
+    def _end(self, program: Program, *, grace_s: float = GRACE_S) -> None:
+        program.close(grace_s=grace_s)
+        with self._lock:
+            self._programs.discard(program)
 
     def _require_confinement(self) -> None:
         found = self.confinement()
@@ -164,9 +194,9 @@ class Prober:
                 missing=list(found.missing), mechanism=found.mechanism,
             )  # fmt: skip
 
-    def _try_confinement(self) -> Confinement:
-        held = set(_values(self._ask(self._job("limits"), None)))
-        if self._ask(self._job("sleep", wall_s=_TRIAL_WALL_S), None).timed_out:
+    def _try_confinement(self, era: int) -> Confinement:
+        held = set(_values(self._ask(self._job("limits"), None, era)))
+        if self._ask(self._job("sleep", wall_s=_TRIAL_WALL_S), None, era).timed_out:
             held.add("wall")
         limits = self.limits
         fork = "fork+seccomp" if "system calls" in held else "fork"
@@ -242,12 +272,18 @@ def probe_bytes(prober: Prober, data: bytes | bytearray | memoryview, *, mime: s
 _alive: weakref.WeakSet[Prober] = weakref.WeakSet()
 
 
+def _end_all(programs: set[Program]) -> None:
+    """What is left of a prober nobody closed: when it is collected, and when the host ends."""
+    while programs:
+        programs.pop().close(grace_s=0.5)
+
+
 def _after_fork() -> None:
-    """In a process forked from the host: the program and the locks belong to the parent."""
+    """In a process forked from the host: the programs and the locks belong to the parent."""
     for prober in list(_alive):
-        program = prober._program
+        programs = list(prober._programs)
         prober._reset()
-        if program is not None:
+        for program in programs:
             program.forget()
 
 

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from weighlock.codecs import wire
 from weighlock.errors import ProberUnavailable
+from weighlock.request import Modality
 
 _START_S = 20.0
-_GRACE_S = 5.0
+"""For Python to start, and again for a library to load, on a machine with other things to do."""
+GRACE_S = 2.0
+"""How long the program may take over what should take it no time: ending, or telling that a child ran into the wall."""
 _CHUNK = 65536
 
 _BOOT = (
@@ -38,6 +41,8 @@ class Program:
         command = _command("main")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._closing = threading.Lock()
+        self._sending = threading.Lock()
+        self._loaded: set[Modality] = set()
         with theirs:
             try:
                 self._process = subprocess.Popen(
@@ -48,7 +53,11 @@ class Program:
             except OSError as error:
                 self._control.close()
                 raise ProberUnavailable(f"the probing worker could not be started: {error}") from error
-        self._await_hello()
+        try:
+            self._await_hello()
+        except BaseException:  # Ctrl-C while it starts: nobody will hold this program, so nobody would end it
+            self.close(grace_s=0)
+            raise
 
     def _await_hello(self) -> None:
         stderr = self._process.stderr
@@ -60,7 +69,7 @@ class Program:
             said = b""
         self._control.settimeout(None)
         if not said:
-            self.close()
+            self.close(grace_s=0.2)
             last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
             stderr.close()
             raise ProberUnavailable(f"the probing worker did not start: {' '.join(last) or 'no answer'}"[:500])
@@ -75,28 +84,43 @@ class Program:
         """Hand over one job with the descriptor of its medium and wait for how it ended.
 
         Raises:
-            ProgramEnded: the program died, hung or was closed meanwhile.
+            ProgramEnded: the program died, hung or was closed meanwhile; the medium has nothing to do with it.
         """
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                fds = [theirs.fileno()] if medium is None else [theirs.fileno(), medium]
-                try:
-                    socket.send_fds(self._control, [job.dump()], fds)
-                except OSError as error:
-                    raise ProgramEnded from error
-            ours.settimeout(job.wall_s + _GRACE_S + _START_S)
+                self._send(job, [theirs.fileno()] if medium is None else [theirs.fileno(), medium])
+            ours.settimeout(self._patience(job))
             try:
-                return wire.Outcome.load(_read_all(ours))
+                outcome = wire.Outcome.load(_read_all(ours))
             except (OSError, ValueError) as error:
                 raise ProgramEnded from error
+        if outcome.says_nothing:
+            raise ProgramEnded
+        self._loaded.add(job.modality)
+        return outcome
 
-    def close(self) -> None:
-        """End the program and its children, and reap it. May be called twice."""
-        with self._closing:
-            self._control.close()
+    def _send(self, job: wire.Job, fds: list[int]) -> None:
+        with self._sending:  # closed in between, the number of the descriptor may be another socket's
             try:
-                self._process.wait(timeout=_GRACE_S)
+                socket.send_fds(self._control, [job.dump()], fds, socket.MSG_DONTWAIT)
+            except OSError as error:
+                raise ProgramEnded from error
+
+    def _patience(self, job: wire.Job) -> float:
+        loads = job.task == "versions" or job.modality not in self._loaded
+        return job.wall_s + GRACE_S + (_START_S if loads else 0.0)
+
+    def close(self, *, grace_s: float = GRACE_S) -> None:
+        """End the program and its children, and reap it; kill it after `grace_s`. May be called twice.
+
+        Told to end, it reaps its children itself. Killed, it leaves that to the system.
+        """
+        with self._closing:
+            with self._sending:
+                self._control.close()
+            try:
+                self._process.wait(timeout=grace_s)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

@@ -21,6 +21,8 @@ from weighlock.request import Modality
 MAX_ANSWER_BYTES = 256 * 1024
 END = b"\n"
 """Ends a complete answer; JSON on one line holds none."""
+CLOSING = "closing"
+"""The trouble of a program that was told to end while the child was at work."""
 _MAX_ANOMALIES = 16
 _LARGEST = 1e15
 
@@ -189,11 +191,17 @@ class Outcome:
     trouble: str = ""
     """Why no child could be started at all."""
 
-    _HEAD: ClassVar = struct.Struct("<I")
+    _HEAD: ClassVar = struct.Struct("<II")
+
+    @property
+    def says_nothing(self) -> bool:
+        """It tells of an end that no medium brings about: the program's own, or of a child that had no job."""
+        nothing = not self.payload and not (self.exit_code or self.signal or self.timed_out or self.too_much)
+        return self.trouble == CLOSING or (nothing and not self.trouble)
 
     def dump(self) -> bytes:
         head = json.dumps({**asdict(self), "payload": None}).encode()
-        return self._HEAD.pack(len(head)) + head + self.payload
+        return self._HEAD.pack(len(head), len(self.payload)) + head + self.payload
 
     @classmethod
     def load(cls, data: bytes) -> Outcome:
@@ -202,7 +210,8 @@ class Outcome:
         Raises:
             ValueError: cut short, or not an outcome.
         """
-        end = cls._HEAD.size + (cls._HEAD.unpack_from(data)[0] if len(data) >= cls._HEAD.size else 0)
-        if len(data) < end:
+        start = cls._HEAD.size
+        head, payload = cls._HEAD.unpack_from(data) if len(data) >= start else (0, 0)
+        if len(data) != start + head + payload:
             raise ValueError("outcome cut short")
-        return cls(**{**json.loads(data[cls._HEAD.size : end]), "payload": data[end:]})
+        return cls(**{**json.loads(data[start : start + head]), "payload": data[start + head :]})

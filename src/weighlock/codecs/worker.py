@@ -162,10 +162,11 @@ class Worker:
             # Taking its memory down takes longer than answering did, and nobody waits for that.
             os.kill(child.pid, signal.SIGKILL)
 
-    def _end(self, child: _Child, *, timed_out: bool = False) -> None:
+    def _end(self, child: _Child, *, timed_out: bool = False, trouble: str = "") -> None:
         """Reap the child, and tell how it ended unless its answer was complete.
 
-        Killing one that has already exited does not change how it exited.
+        Killing one that has already exited does not change how it exited. With `trouble` the host is told that instead:
+        a child that ends because the program does says nothing about its medium.
         """
         os.kill(child.pid, signal.SIGKILL)
         _, status, usage = os.wait4(child.pid, 0)
@@ -173,6 +174,9 @@ class Worker:
         os.close(child.answer)
         del self._children[child.pid]
         if child.told:
+            return
+        if trouble:
+            self._tell(child, wire.Outcome(trouble=trouble))
             return
         too_much = len(child.said) > wire.MAX_ANSWER_BYTES
         outcome = wire.Outcome(
@@ -194,7 +198,7 @@ class Worker:
     def _kill_all(self) -> None:
         self._drop_spare()
         for child in list(self._children.values()):
-            self._end(child)
+            self._end(child, trouble=wire.CLOSING)
 
 
 def _live(outbox: socket.socket, answer: int, program: int) -> NoReturn:
