@@ -20,6 +20,8 @@ from weighlock.codecs import ebml, kinds, mp4, walkers
 from weighlock.codecs.movie import Movie, Track
 from weighlock.codecs.streams import Evidence, mismatch, steady
 from weighlock.codecs.tally import Tally, frame_s, trust_frames
+from weighlock.codecs.wave import check_packed, wave
+from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, Probed, VideoFacts
 from weighlock.request import Modality
@@ -76,10 +78,9 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
 
 
 def _open(view: mmap.mmap, demuxers: str) -> av.container.InputContainer:
-    view.seek(0)
     try:
         return av.open(
-            view, mode="r", metadata_errors="replace", buffer_size=32768, io_open=_deny,
+            Window(view), mode="r", metadata_errors="replace", buffer_size=32768, io_open=_deny,
             options={
                 "protocol_whitelist": "none", "format_whitelist": demuxers, "max_streams": str(_MAX_STREAMS),
                 "max_pixels": str(_MAX_OPEN_PIXELS), "advanced_editlist": "0",
@@ -154,12 +155,15 @@ class _Reading:
             if skeleton is not None and found is not None:
                 return found, FactSource.SCANNED if skeleton.whole else FactSource.HEADER
         alone = self.sounds[0] if len(self.sounds) == 1 and not self.pictures else None
-        walker = {"mp3": walkers.mpeg_audio, "aac": walkers.adts, "wav": walkers.wave}.get(name)
+        walker = {"mp3": walkers.mpeg_audio, "aac": walkers.adts, "wav": wave}.get(name)
         if alone is not None and walker is not None:
             walked = walker(self.view)
             if walked is not None:
                 return {alone.index: walked}, FactSource.HEADER if name == "wav" else FactSource.SCANNED
-        return self._scan(), FactSource.SCANNED
+        found = self._scan()
+        if alone is not None and name == "wav":
+            check_packed(self.view, found[alone.index])
+        return found, FactSource.SCANNED
 
     def _from_movie(self, movie: Movie) -> tuple[dict[int, Evidence], FactSource]:
         size = len(self.view)

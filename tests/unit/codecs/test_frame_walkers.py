@@ -12,6 +12,7 @@ import pytest
 import media
 from weighlock.codecs import descriptor_of, ebml, walkers
 from weighlock.codecs.streams import Evidence, mismatch, steady
+from weighlock.codecs.wave import wave
 
 T = TypeVar("T")
 
@@ -63,22 +64,22 @@ def test_adts_frames_are_counted() -> None:
 
 @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, None])
 def test_a_wave_without_a_length_runs_to_the_end(size: int | None) -> None:
-    assert read(walkers.wave, media.wav(10, data_size=size)).span_s == 10.0
+    assert read(wave, media.wav(10, data_size=size)).span_s == 10.0
 
 
 def test_rf64_takes_its_length_from_its_own_chunk() -> None:
-    assert read(walkers.wave, media.wav(10, rf64=True)).span_s == 10.0
+    assert read(wave, media.wav(10, rf64=True)).span_s == 10.0
 
 
 def test_chunks_behind_a_wave_s_samples_are_not_sound_but_anything_else_may_be() -> None:
     chunk = b"LIST" + struct.pack("<I", 4000) + bytes(4000)
 
-    assert read(walkers.wave, media.wav(1, tail=chunk)).high_s == 1.0
-    assert read(walkers.wave, media.wav(60, data_size=16000)).high_s == 60.0
+    assert read(wave, media.wav(1, tail=chunk)).high_s == 1.0
+    assert read(wave, media.wav(60, data_size=16000)).high_s == 60.0
 
 
 def test_a_wave_cut_off_counts_what_is_there_and_keeps_the_claim() -> None:
-    found = read(walkers.wave, media.wav(10)[: -8 * 16000])
+    found = read(wave, media.wav(10)[: -8 * 16000])
 
     assert (found.span_s, found.high_s) == (2.0, 10.0)
 
@@ -108,7 +109,7 @@ def test_a_live_recording_without_sizes_is_left_to_the_scan() -> None:
         assert ebml.read_skeleton(view) is None
 
 
-@pytest.mark.parametrize("walker", [walkers.mpeg_audio, walkers.adts, walkers.wave, ebml.read_skeleton])
+@pytest.mark.parametrize("walker", [walkers.mpeg_audio, walkers.adts, wave, ebml.read_skeleton])
 @pytest.mark.parametrize(
     "data", [b"\0" * 5000, b"\xff" * 5000, b"RIFF", b"\x1aE\xdf\xa3\x80\x18S\x80g\xff", b"ID3" + b"\x7f" * 20]
 )

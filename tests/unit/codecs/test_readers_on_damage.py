@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import media
 from weighlock.codecs import descriptor_of, ebml, mp4, walkers
+from weighlock.codecs.wave import wave
 from weighlock.errors import InputError
 
 SEEDS: dict[str, tuple[Callable[[mmap.mmap], object], bytes]] = {
@@ -21,7 +22,7 @@ SEEDS: dict[str, tuple[Callable[[mmap.mmap], object], bytes]] = {
     "matroska": (ebml.read_skeleton, media.video(1, "matroska", sound_s=1.0)),
     "mp3": (walkers.mpeg_audio, media.sound(1, "libmp3lame", "mp3")),
     "adts": (walkers.adts, media.sound(1, "aac", "adts")),
-    "wav": (walkers.wave, media.wav(1)),
+    "wav": (wave, media.wav(1)),
 }
 
 
