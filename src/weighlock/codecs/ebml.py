@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from weighlock.codecs.streams import steady
+from weighlock.codecs.packets import HEAD_BYTES, flac_s, opus_s
+from weighlock.codecs.streams import PACE_SLACK, steady
 
 _SEGMENT, _INFO, _TRACKS, _CLUSTER = 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675
 _TOP = {_INFO, _TRACKS, _CLUSTER, 0x114D9B74, 0x1C53BB6B, 0x1941A469, 0x1043A770, 0x1254C367, 0xEC, 0xBF}
 _SCALE, _TRACK_ENTRY, _TRACK_NUMBER, _TRACK_TYPE, _DEFAULT_DURATION = 0x2AD7B1, 0xAE, 0xD7, 0x83, 0x23E383
+_CODEC, _AUDIO, _SAMPLING_RATE = 0x86, 0xE1, 0xB5
 _TIMESTAMP, _SIMPLE_BLOCK, _BLOCK_GROUP, _BLOCK, _BLOCK_DURATION = 0xE7, 0xA3, 0xA0, 0xA1, 0x9B
 _MAX_CLUSTERS = 200_000
 _MAX_CHILDREN = 1000
+_DENSEST = 3
+_BLOCK_SLACK_S = 0.25
+"""How far a cluster's sound may lag behind its pictures."""
+_FAR_TOO_FAST = 1.5
 _WALK_WHOLE = 16
 """Clusters up to which every block is read, so that frames are counted; of longer files only both ends are read."""
 _KINDS = {1: "video", 2: "audio"}
+_SHORTEST_FRAME_S = 1 / 1000
+"""A frame of a film shorter than this is a false clock, not a camera."""
+_SAMPLES = {b"A_AAC": 1024, b"A_MPEG/L2": 1152, b"A_MPEG/L3": 576, b"A_AC3": 1536}
+"""In a packet, at least."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +41,10 @@ class Track:
     kind: str = ""
     frame_s: float = 0.0
     """`DefaultDuration`: one frame."""
+    codec: bytes = b""
+    rate_hz: float = 0.0
+    content_s: float = 0.0
+    """How long the blocks that were read last at least, by what is in them."""
     first: int | None = None
     last: int = 0
     tail: int = 0
@@ -71,7 +86,7 @@ class Skeleton:
 def read_skeleton(view: mmap.mmap) -> Skeleton | None:
     """Tracks and their times, or `None` where the file is not a plain chain of elements.
 
-    Live recordings are not, nor are damaged files.
+    Live recordings are not, nor are damaged files, nor long ones whose clock runs too fast for what they hold.
     """
     top = _top(view)
     if top is None:
@@ -80,6 +95,8 @@ def read_skeleton(view: mmap.mmap) -> Skeleton | None:
     scale = (_unsigned(view, *info, _SCALE) if info else 0) or 1_000_000
     tracks = _tracks(view, *entries)
     whole = len(clusters) <= _WALK_WHOLE
+    if not whole and _hurries(view, clusters, entries, scale / 1e9):
+        return None
     for position, (start, end) in enumerate(clusters):
         if whole or position < 2 or position >= len(clusters) - 3:
             _read_cluster(view, start, end, tracks, keep_times=whole or position < 2)
@@ -87,6 +104,33 @@ def read_skeleton(view: mmap.mmap) -> Skeleton | None:
         return None
     known = [track for track in tracks.values() if track.kind]
     return Skeleton(scale_s=scale / 1e9, tracks=known, whole=whole)
+
+
+def _hurries(view: mmap.mmap, clusters: list[_Range], entries: _Range, scale_s: float) -> bool:
+    """Whether the clock of a file too long to be read whole runs too fast for what its clusters hold.
+
+    Both ends are looked at, and the clusters with the most bytes for the time they claim, for there a lie must show.
+    A false alarm costs a scan of the packets, no more.
+    """
+    begins = [_unsigned(view, start, end, _TIMESTAMP) for start, end in clusters]
+    steps = [after - before for before, after in pairwise(begins)]
+    if min(steps) <= 0:
+        return True
+    density = sorted(range(len(steps)), key=lambda i: (clusters[i][1] - clusters[i][0]) / steps[i])
+    looked_at = {0, 1, len(steps) - 2, len(steps) - 1, *density[-_DENSEST:]}
+    tracks = _tracks(view, *entries)
+    for i in looked_at:
+        before = {number: track.content_s for number, track in tracks.items()}
+        _read_cluster(view, *clusters[i], tracks, keep_times=False)
+        if any(_exceeds(t.content_s - before[n], steps[i] * scale_s) for n, t in tracks.items()):
+            return True
+    clock_s = sum(steps[i] for i in looked_at) * scale_s
+    longest_s = max((track.content_s for track in tracks.values()), default=0.0)
+    return _exceeds(longest_s, clock_s) or longest_s > clock_s * _FAR_TOO_FAST
+
+
+def _exceeds(content_s: float, clock_s: float) -> bool:
+    return content_s > clock_s * 1.1 + _BLOCK_SLACK_S
 
 
 _Range = tuple[int, int]
@@ -129,10 +173,20 @@ def _tracks(view: mmap.mmap, at: int, end: int) -> dict[int, Track]:
             number = _unsigned(view, body, body + size, _TRACK_NUMBER)
             kind_of = _KINDS.get(_unsigned(view, body, body + size, _TRACK_TYPE), "")
             if kind_of:
-                frame_s = _unsigned(view, body, body + size, _DEFAULT_DURATION) / 1e9
-                found[number] = Track(kind=kind_of, frame_s=frame_s)
+                found[number] = _track(view, body, body + size, kind_of)
         at = body + size
     return found
+
+
+def _track(view: mmap.mmap, at: int, end: int, kind: str) -> Track:
+    codec, sound = _child(view, at, end, _CODEC), _child(view, at, end, _AUDIO)
+    rate = _child(view, sound[0], sound[0] + sound[1], _SAMPLING_RATE) if sound else None
+    return Track(
+        kind=kind,
+        frame_s=_unsigned(view, at, end, _DEFAULT_DURATION) / 1e9,
+        codec=view[codec[0] : codec[0] + min(codec[1], 32)].rstrip(b"\0") if codec else b"",
+        rate_hz=_float(view[rate[0] : rate[0] + rate[1]]) if rate and rate[1] in (4, 8) else 0.0,
+    )
 
 
 def _read_cluster(view: mmap.mmap, at: int, end: int, tracks: dict[int, Track], *, keep_times: bool) -> None:
@@ -165,11 +219,24 @@ def _read_block(view: mmap.mmap, at: int, base: int, lasts: int, tracks: dict[in
     begins = base + struct.unpack_from(">h", view, after)[0]
     laced = view[after + 3] + 1 if view[after + 2] & 0x06 else 1
     track.frames += laced
+    track.content_s += _content_s(track, view[after + 3 : after + 3 + HEAD_BYTES], laced)
     track.first = begins if track.first is None else min(track.first, begins)
     if begins >= track.last:
         track.last, track.tail, track.tail_frames = begins, lasts, laced
     if keep_times:
         track.times.append(begins)
+
+
+def _content_s(track: Track, head: bytes, laced: int) -> float:
+    """Seconds in a block at least. The sizes of laced packets stand before them, so those do not say."""
+    if track.kind == "video":
+        return laced * (track.frame_s / PACE_SLACK or _SHORTEST_FRAME_S)
+    if track.codec == b"A_OPUS":
+        return opus_s(head) if laced == 1 else 0.0
+    if track.codec == b"A_FLAC":
+        return flac_s(head, round(track.rate_hz)) if laced == 1 else 0.0
+    samples = _SAMPLES.get(track.codec, 0)
+    return laced * samples / track.rate_hz if track.rate_hz > 0 else 0.0
 
 
 def _child(view: mmap.mmap, at: int, end: int, wanted: int) -> tuple[int, int] | None:
@@ -183,6 +250,11 @@ def _child(view: mmap.mmap, at: int, end: int, wanted: int) -> tuple[int, int] |
             return body, size
         at = body + size
     return None
+
+
+def _float(data: bytes) -> float:
+    value = float(struct.unpack(">f" if len(data) == 4 else ">d", data)[0])
+    return value if math.isfinite(value) else 0.0
 
 
 def _unsigned(view: mmap.mmap, at: int, end: int, wanted: int) -> int:

@@ -19,7 +19,7 @@ import av.logging
 from weighlock.codecs import ebml, kinds, mp4, walkers
 from weighlock.codecs.movie import Movie, Track
 from weighlock.codecs.streams import Evidence, mismatch, steady
-from weighlock.codecs.tally import Tally, frame_s, trust_frames
+from weighlock.codecs.tally import Tally, claim_pace, frame_s, trust_frames
 from weighlock.codecs.wave import check_packed, wave
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
@@ -201,9 +201,14 @@ class _Reading:
         return evidence
 
     def _may_skip(self, skeleton: ebml.Skeleton) -> bool:
-        """Whether block times suffice. Sound alone is checked by its packets: nothing else contradicts its clock."""
-        varying = any(_codec(stream) in ("opus", "vorbis") for stream in self.sounds)
-        return bool(self.pictures) or (skeleton.whole and not varying)
+        """Whether block times suffice: where every block was counted and holds a known length of sound.
+
+        Of a long film only the ends are read, and its clusters have shown no haste. Sound alone has no pictures to
+        contradict its clock, so its packets are walked.
+        """
+        if skeleton.whole:
+            return all(frame_s(stream) for stream in self.sounds)
+        return bool(self.pictures)
 
     def _from_matroska(self, skeleton: ebml.Skeleton) -> dict[int, Evidence] | None:
         """Both see tracks in file order, so the n-th of a kind is the same one; `None` if their numbers differ."""
@@ -226,6 +231,8 @@ class _Reading:
                 )  # fmt: skip
                 if skeleton.whole:
                     trust_frames(evidence, track.frames * frame_s(stream), clock_s=evidence.span_s)
+                if skeleton.whole and kind == "video":
+                    claim_pace(evidence, track.frames * track.frame_s)
                 found[stream.index] = evidence
         return found
 

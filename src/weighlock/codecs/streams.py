@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 MISMATCH_RATIO = 1.05
 MISMATCH_S = 0.2
+PACE_SLACK = 1.25
+"""How much longer a film's frames may last at their stated pace than by its clock: cameras state what they aim at."""
 
 
 @dataclass(slots=True, kw_only=True)

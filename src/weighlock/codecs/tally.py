@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weighlock.codecs.streams import Evidence, mismatch, steady
+from weighlock.codecs.packets import HEAD_BYTES, measure_of
+from weighlock.codecs.streams import PACE_SLACK, Evidence, mismatch, steady
 
 
 class Tally:
@@ -19,6 +20,11 @@ class Tally:
         self.dated = stream.type == "audio"
         """Every packet says how long it lasts; pictures' packets often carry a guess."""
         self.packets = self.total = 0
+        self.paced = stream.type == "video" and "matroska" in stream.container.format.name
+        """The packets' durations are what the track says one of its frames lasts."""
+        self.measure = measure_of(stream)
+        self.content_s = 0.0
+        """Sound in the packets by their own headers."""
         self.known_s = (stream.duration or 0) * self.base if stream.container.format.name == "mpegts" else 0.0
         """In a transport stream the difference of the last and the first time stamp, packets or not."""
         self.first: int | None = None
@@ -31,6 +37,8 @@ class Tally:
         duration = packet.duration or self.usual
         self.dated = self.dated and bool(packet.duration)
         self.total += duration
+        if self.measure is not None:
+            self.content_s += self.measure(bytes(memoryview(packet)[:HEAD_BYTES]), packet.size)
         at = packet.pts if packet.pts is not None else packet.dts
         if at is None:
             return
@@ -55,7 +63,25 @@ class Tally:
         trust_frames(evidence, self.packets * self.frame_s, clock_s=span_s)
         if self.dated and self.total * self.base > span_s:
             trust_frames(evidence, self.total * self.base, clock_s=span_s)
+        trust_content(evidence, self.content_s)
+        if self.paced:
+            claim_pace(evidence, self.total * self.base)
         return evidence
+
+
+def trust_content(evidence: Evidence, content_s: float) -> None:
+    """Let the sound in packets of various lengths win over a clock that says less.
+
+    A clock that says more is right: a pause may have no packets.
+    """
+    if content_s > evidence.span_s:
+        trust_frames(evidence, content_s, clock_s=evidence.span_s)
+
+
+def claim_pace(evidence: Evidence, frames_s: float) -> None:
+    """Note how long the frames last at the pace their track states, where that is far longer than its clock says."""
+    if frames_s > evidence.span_s * PACE_SLACK and mismatch(evidence.span_s, {"its frames": frames_s}):
+        evidence.claims["its frames at their stated pace"] = frames_s
 
 
 def trust_frames(evidence: Evidence, frames_s: float, *, clock_s: float) -> None:
