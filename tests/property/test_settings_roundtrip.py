@@ -139,7 +139,7 @@ def test_whatever_the_file_and_the_variables_hold_a_mistake_is_a_config_error(
             load(path, environ=environ, cwd=Path(folder))
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.decimals(-(10**6), 10**6, places=4) | st.text()
+SCALARS = st.none() | st.booleans() | st.integers(1 - 10**18, 10**18 - 1) | st.decimals(-(10**6), 10**6, places=4) | st.text()
 VALUES = st.recursive(
     SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3)
 )

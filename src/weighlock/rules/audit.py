@@ -11,6 +11,7 @@ from weighlock.errors import ConfigError
 from weighlock.rules.book import RuleBook, load, packaged_sources
 from weighlock.rules.entry import Entry, Generation
 from weighlock.rules.schema import nearest
+from weighlock.written import quoted
 
 STALE_AFTER_DAYS = 90
 """Gemini's figures have changed about once a quarter."""
@@ -68,6 +69,6 @@ def _placed(generation: Generation) -> Iterator[tuple[str, Entry]]:
 def _wrong(where: str, entry: Entry, known: Mapping[str, object]) -> Iterator[str]:
     for source in entry.sources:
         if source not in known and "://" not in source:
-            yield f"{where}.source: no source '{source}'{nearest(source, known)}"
+            yield f"{where}.source: no source {quoted(source)}{nearest(source, known)}"
     if entry.since > entry.checked_on:
         yield f"{where}: holds since {entry.since}, after it was checked on {entry.checked_on}"

@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from weighlock.errors import ConfigError
 from weighlock.media.tokens import Confidence
@@ -17,8 +18,11 @@ from weighlock.rules.entry import Entry, Generation
 from weighlock.rules.model import ModelRules
 from weighlock.rules.names import Match, ResolvedModel, bare, candidates
 from weighlock.rules.schema import Mistakes, nearest, read
+from weighlock.written import plain, quoted, read_text
 
 FALLBACK = "fallback"
+_LONGEST_LINE = 2_000
+"""A dotted key takes time by the square of its length."""
 _DATA = Path(__file__).with_name("data")
 _EVERY_MEDIUM_NEEDS = ("image", "video", "sampling", "sound", "audio", "document", "text")
 
@@ -68,7 +72,7 @@ class RuleBook:
             for generation in self._listing(candidate):
                 if candidate in generation.models:
                     exact = candidate == name
-                    note = None if exact else f"{name} is taken as {candidate}"
+                    note = None if exact else f"{plain(name, 200)} is taken as {candidate}"
                     match = Match.EXACT if exact else Match.ALIAS
                     return ResolvedModel(
                         asked=name, model=candidate, generation=generation.name, match=match, note=note
@@ -78,7 +82,7 @@ class RuleBook:
             model=bare(name),
             generation=FALLBACK,
             match=Match.UNKNOWN,
-            note=f"no measured rules for '{name}': the dearest known figures stand in",
+            note=f"no measured rules for {quoted(name)}: the dearest known figures stand in",
         )
 
     def for_model(self, name: str, backend: Backend, on: date) -> ModelRules:
@@ -123,7 +127,7 @@ class RuleBook:
         layers += [overlay for overlay in self.overlays if overlay.name == name]
         if not layers:
             known = {*packaged_names(), *(overlay.name for overlay in self.overlays)} - {name}
-            raise ConfigError(f"rules: no generation '{name}'{nearest(name, sorted(known))}", generation=name)
+            raise ConfigError(f"rules: no generation {quoted(name)}{nearest(name, sorted(known))}", generation=name)
         parent = next((layer.inherits for layer in reversed(layers) if layer.inherits), None)
         inherited = () if parent is None else _assumed(self._merge(parent, (*heirs, name)).entries)
         merged = replace(
@@ -144,17 +148,25 @@ def load(path: Path) -> Generation:
     Raises:
         ConfigError: it cannot be read, or is wrong.
     """
+    name = plain(path.name)
     try:
-        return read(tomllib.loads(path.read_text(encoding="utf-8")))
+        return read(_parsed(read_text(path)))
     except OSError as error:
-        raise ConfigError(f"rule file {path.name}: {error.strerror or error}", file=path.name) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"rule file {path.name}: not TOML: {error}", file=path.name) from error
+        raise ConfigError(f"rule file {name}: {error.strerror or error}", file=name) from error
+    except RecursionError as error:
+        raise ConfigError(f"rule file {name}: nested too deeply", file=name) from error
+    except ValueError as error:
+        raise ConfigError(f"rule file {name}: not TOML: {plain(error, 300)}", file=name) from error
     except Mistakes as error:
         more = f" (and {len(error.found) - 1} more)" if len(error.found) > 1 else ""
-        raise ConfigError(
-            f"rule file {path.name}: {error.found[0]}{more}", file=path.name, mistakes=error.found
-        ) from error
+        raise ConfigError(f"rule file {name}: {error.found[0]}{more}", file=name, mistakes=error.found) from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    longest = max(map(len, text.split("\n")))
+    if longest > _LONGEST_LINE:
+        raise ValueError(f"a line of {longest:,} characters; at most {_LONGEST_LINE:,} are read")
+    return tomllib.loads(text)
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeVar
 
 from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
@@ -25,6 +26,7 @@ from weighlock.rules.entry import (
     Sampling,
     Selectors,
 )
+from weighlock.written import MOST_TOLD, is_line, listed, plain, quoted, told
 
 Word = TypeVar("Word", bound=StrEnum)
 Table = Mapping[str, Any]
@@ -35,6 +37,9 @@ _ENTRY_KEYS = ("since", "checked_on", "source", "confidence", "billed_as", "note
 _MEDIA_SECTIONS = ("image", "video", "sound", "silent_sound", "audio", "document", "text")
 _TILE_KEYS = ("tiles", "whole_px", "min_side_px", "max_side_px")
 _MOST_CHOICES = 20
+_MOST_COUNT, _MOST_RATIO = 10**12, 10**6
+"""Far above every figure there is or will be; no arithmetic on them overflows."""
+_LONGEST_NAME, _LONGEST_WORD = 60, 300
 LIMITS = tuple(item.name for item in fields(RequestLimits))
 
 
@@ -42,8 +47,8 @@ class Mistakes(Exception):
     """Everything wrong with one file, a line each; becomes a `ConfigError` where the path is known."""
 
     def __init__(self, found: list[str]) -> None:
-        super().__init__("; ".join(found))
-        self.found = found
+        self.found = told(plain(line, 1_000) for line in found)
+        super().__init__("; ".join(self.found))
 
 
 def read(document: Table) -> Generation:
@@ -61,8 +66,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     choices = list(known)
     if close := get_close_matches(word, choices, n=1):
-        return f"; did you mean '{close[0]}'?"
-    return f"; there is {', '.join(choices)}" if len(choices) <= _MOST_CHOICES else ""
+        return f"; did you mean {quoted(close[0])}?"
+    return f"; there is {listed(choices)}" if len(choices) <= _MOST_CHOICES else ""
 
 
 @dataclass
@@ -77,12 +82,13 @@ class _Reader:
             for section in _SECTIONS
             for number, table in enumerate(self.tables(document, section), start=1)
         ]
+        name = self.text(document, "generation", "generation", most=_LONGEST_NAME)
         result = Generation(
-            name=self.text(document, "generation", "generation"),
-            title=self.text(document, "title", "title", default=str(document.get("generation", ""))),
+            name=name,
+            title=self.text(document, "title", "title", default=name, most=_LONGEST_NAME),
             checked_on=checked_on,
             models=self.words(document, "models", "models") or (),
-            inherits=self.text(document, "inherits", "inherits", default="") or None,
+            inherits=self.text(document, "inherits", "inherits", default="", most=_LONGEST_NAME) or None,
             entries=tuple(entries),
             sources=self.sources(document),
         )
@@ -127,8 +133,9 @@ class _Reader:
 
     def shape(self, value: object, where: str) -> Shape:
         if isinstance(value, Mapping) and set(value) == {"dearest"}:
-            shapes = [self.plain_shape(item, where) for item in value["dearest"] or [None]]
-            return Dearest(tuple(shapes))
+            shapes = value["dearest"]
+            if isinstance(shapes, list) and shapes:
+                return Dearest(tuple(self.plain_shape(item, where) for item in shapes))
         return self.plain_shape(value, where)
 
     def plain_shape(self, value: object, where: str) -> Flat | Tiles | Grid:
@@ -179,12 +186,12 @@ class _Reader:
     def limit(self, table: Table, where: str) -> Limit:
         name = self.text(table, "limit", f"{where}.limit")
         if name and name not in LIMITS:
-            self.found.append(f"{where}.limit: unknown limit '{name}'{nearest(name, LIMITS)}")
+            self.found.append(f"{where}.limit: unknown limit {quoted(name)}{nearest(name, LIMITS)}")
         return Limit(limit=name, value=self.count(table, "value", where))
 
     def sources(self, document: Table) -> Mapping[str, Table]:
         table = document.get("sources", {})
-        if isinstance(table, Mapping) and all(isinstance(item, Mapping) and "title" in item for item in table.values()):
+        if isinstance(table, Mapping) and all(map(_is_source, table.items())):
             return table
         self.found.append("sources: expected tables with a title, url and date, as in [sources.KEY]")
         return {}
@@ -192,9 +199,8 @@ class _Reader:
     # --- values ---
 
     def keys(self, table: Table, known: tuple[str, ...], where: str) -> None:
-        for key in table:
-            if key not in known:
-                self.found.append(f"{f'{where}.{key}' if where else key}: unknown key{nearest(key, known)}")
+        for key in islice((key for key in table if key not in known), MOST_TOLD + 1):
+            self.found.append(f"{f'{where}.' if where else ''}{plain(key)}: unknown key{nearest(key, known)}")
 
     def tables(self, document: Table, section: str) -> list[Table]:
         value = document.get(section, [])
@@ -207,12 +213,12 @@ class _Reader:
         self.found.append(f"{where}: missing")
         return value
 
-    def text(self, table: Table, key: str, where: str, default: str | None = None) -> str:
+    def text(self, table: Table, key: str, where: str, default: str | None = None, most: int = 1_000) -> str:
         value = table.get(key, default)
         if value is None:
             self.found.append(f"{where}: missing")
-        elif not isinstance(value, str):
-            self.found.append(f"{where}: expected text, not {value!r}")
+        elif not is_line(value, most):
+            self.found.append(f"{where}: expected {_sayable(most)}, not {quoted(value)}")
         return value if isinstance(value, str) else ""
 
     def words(self, table: Table, key: str, where: str) -> tuple[str, ...] | None:
@@ -220,9 +226,9 @@ class _Reader:
         items = [value] if isinstance(value, str) else value
         if items is None:
             return None
-        if isinstance(items, list) and all(isinstance(item, str) and item for item in items):
+        if isinstance(items, list) and all(item and is_line(item, _LONGEST_WORD) for item in items):
             return tuple(items)
-        self.found.append(f"{where}: expected text or a list of texts, not {value!r}")
+        self.found.append(f"{where}: expected {_sayable(_LONGEST_WORD)} or a list of such, not {quoted(value)}")
         return ()
 
     def word(self, words: type[Word], value: object, where: str) -> Word:
@@ -232,7 +238,7 @@ class _Reader:
         if value is None:
             self.found.append(f"{where}: missing")
         else:
-            self.found.append(f"{where}: unknown value {value!r}{nearest(str(value), known)}")
+            self.found.append(f"{where}: unknown value {quoted(value)}{nearest(str(value), known)}")
         return words(known[0])
 
     def choice(self, words: type[Word], table: Table, key: str, where: str) -> frozenset[Word] | None:
@@ -243,7 +249,9 @@ class _Reader:
         value = table.get(key, default)
         if isinstance(value, date) and not isinstance(value, datetime):
             return value
-        self.found.append(f"{where}: expected a date as in 2026-11-30" + ("" if value is None else f", not {value!r}"))
+        self.found.append(
+            f"{where}: expected a date as in 2026-11-30" + ("" if value is None else f", not {quoted(value)}")
+        )
         return date.min
 
     def flag(self, table: Table, key: str, where: str, default: bool | None = None) -> bool:
@@ -254,19 +262,31 @@ class _Reader:
 
     def count(self, table: Table, key: str, where: str, least: int = 0) -> int:
         value = table.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST_COUNT:
             return value
-        self.found.append(f"{where}.{key}: expected a whole number of at least {least}, not {value!r}")
+        bounds = f"at least {least}" if not isinstance(value, int) or value < least else f"at most {_MOST_COUNT:,}"
+        self.found.append(f"{where}.{key}: expected a whole number of {bounds}, not {quoted(value)}")
         return max(least, 1)
 
     def ratio(self, table: Table, key: str, where: str, above: float | None = None) -> float:
         value = table.get(key)
-        valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+        valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST_RATIO
         if valid and (above is None or value > above):  # type: ignore[operator]  # a number, by the line before
             return float(value)  # type: ignore[arg-type]
         bound = "at least 0" if above is None else f"above {above:g}"
-        self.found.append(f"{where}.{key}: expected a number {bound}, not {value!r}")
+        self.found.append(f"{where}.{key}: expected a number {bound}, at most {_MOST_RATIO:,}, not {quoted(value)}")
         return 1.0
+
+
+def _sayable(most: int) -> str:
+    return f"text of at most {most:,} characters, none of them a control character"
+
+
+def _is_source(item: tuple[str, object]) -> bool:
+    key, source = item
+    if not is_line(key, _LONGEST_NAME) or not isinstance(source, Mapping) or "title" not in source:
+        return False
+    return all(isinstance(said, date) or is_line(said, _LONGEST_WORD) for said in source.values())
 
 
 def _names(figure: type[Sampling | Rate | Ratios | PartResolution | Accepted | Limit]) -> tuple[str, ...]:

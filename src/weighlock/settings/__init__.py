@@ -112,9 +112,10 @@ def read(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     """The settings in force, or what is wrong with them. Arguments as for `load`."""
     from weighlock.settings.build import build
     from weighlock.settings.check import validate
-    from weighlock.settings.coherence import check_together, overlay_file
+    from weighlock.settings.coherence import check_for_keys, check_together, overlay_file
     from weighlock.settings.environment import apply_environment
     from weighlock.settings.sources import read_files
+    from weighlock.written import told
 
     variables = os.environ if environ is None else environ
     folder = Path.cwd() if cwd is None else cwd
@@ -122,13 +123,14 @@ def read(path: Path | None = None, *, environ: Mapping[str, str] | None = None, 
     if document.values or not document.problems:
         # An unreadable file has told its mistake; judging the emptiness it left would only bury that.
         apply_environment(document, variables)
+        check_for_keys(document)
         file = validate(document)
         check_together(document, folder)
         if file is not None and not document.problems:
             settings = build(file, document, folder)
             return Reading(settings=settings, rules_overlay=settings.rules_overlay)
-    problems = tuple(str(problem) for problem in document.in_order())
-    return Reading(settings=None, problems=problems, rules_overlay=overlay_file(document, folder))
+    problems = told(str(problem) for problem in document.in_order())
+    return Reading(settings=None, problems=tuple(problems), rules_overlay=overlay_file(document, folder))
 
 
 def _error(problems: list[str]) -> ConfigError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -10,6 +12,7 @@ from pydantic_core import ErrorDetails
 from weighlock.settings.model import suggest
 from weighlock.settings.schema import NOT_YET, SettingsFile
 from weighlock.settings.text import Document, KeyPath, dotted
+from weighlock.written import MOST_TOLD, quoted
 
 
 def validate(document: Document) -> SettingsFile | None:
@@ -18,7 +21,8 @@ def validate(document: Document) -> SettingsFile | None:
         return SettingsFile.model_validate(document.values)
     except ValidationError as error:
         told = {problem.key for problem in document.problems}  # while reading: what came of it is no second mistake
-        for detail in error.errors(include_url=False, include_context=True, include_input=True):
+        details = error.errors(include_url=False, include_context=True, include_input=True)
+        for detail in details[:MOST_TOLD]:
             path, text = _told(detail)
             if dotted(path) not in told:
                 document.wrong(path, text)
@@ -28,7 +32,7 @@ def validate(document: Document) -> SettingsFile | None:
 def _told(detail: ErrorDetails) -> tuple[KeyPath, str]:
     path = tuple(str(step) for step in detail["loc"] if step != "[key]")
     given = detail["input"]
-    shown = "text" if path[0] == "accounts" and isinstance(given, str) else _shown(given)  # it may be a key
+    shown = "text" if path[:1] == ("accounts",) and isinstance(given, str) else _shown(given)  # it may be a key
     match detail["type"]:
         case "extra_forbidden":
             text = _unknown_key(path)
@@ -61,24 +65,44 @@ def _unknown_key(path: KeyPath) -> str:
     return f"unknown key; {suggest(key, _keys_at(path[:-1]))}"
 
 
+def keys_may_follow(path: KeyPath) -> bool:
+    """Whether keys can stand below this place: it is a mapping, or nothing the schema knows."""
+    annotation = _annotation_at(path)
+    return annotation is None or any(get_origin(one) is dict or _is_section(one) for one in _options(annotation))
+
+
 def _keys_at(path: KeyPath) -> list[str]:
     """The keys the schema knows at this place."""
-    model: type[BaseModel] | None = SettingsFile
-    steps = iter(path)
-    for step in steps:
-        field = None if model is None else model.model_fields.get(step)
-        if field is None:
-            return []
-        if any(getattr(part, "__origin__", part) is dict for part in (field.annotation, *get_args(field.annotation))):
-            next(steps, None)
-        model = _model_in(field.annotation)
-    return [] if model is None else list(model.model_fields)
+    section = next(filter(_is_section, _options(_annotation_at(path))), None)
+    return [] if section is None else list(section.model_fields)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)
+def _annotation_at(path: KeyPath) -> Any:
+    """The type of the value at this place; `None` where the schema knows no such place."""
+    annotation: Any = SettingsFile
+    for step in path:
+        annotation = next(filter(None, (_annotation_below(one, step) for one in _options(annotation))), None)
+    return annotation
+
+
+def _annotation_below(annotation: Any, key: str) -> Any:
+    if get_origin(annotation) is dict:
+        return get_args(annotation)[1]
+    field = annotation.model_fields.get(key) if _is_section(annotation) else None
+    return None if field is None else field.annotation
+
+
+def _options(annotation: Any) -> Iterator[Any]:
+    """A union's types, one by one."""
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        for part in get_args(annotation):
+            yield from _options(part)
+    else:
+        yield annotation
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _shown(value: Any) -> str:
@@ -88,4 +112,4 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    return repr(value) if isinstance(value, str) else str(value)
+    return quoted(value)

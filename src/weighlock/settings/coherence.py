@@ -7,7 +7,7 @@ wrong type is the schema's to tell, and what may stand under a misspelt key is n
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from weighlock.settings.model import BUILT_IN_ACCOUNT, admits, suggest
 from weighlock.settings.schema import EndpointSection, SettingsFile
 from weighlock.settings.text import Document, KeyPath
+from weighlock.written import MOST_TOLD, holds_key, is_file, listed, plain, quoted, without_keys
 
 _OVERLAY = ("rules", "overlay")
 
@@ -26,10 +27,20 @@ def check_together(document: Document, cwd: Path) -> None:
     for name, account in _mapping(document.values.get("accounts")).items():
         key_file = _mapping(account).get("api_key_file")
         if isinstance(key_file, str):
-            _placed(("accounts", name, "api_key_file"), key_file, document, cwd)
+            at = ("accounts", name, "api_key_file")
+            path = _placed(at, key_file, document, cwd)
+            if without_keys(key_file) != key_file and not (path and is_file(path)):
+                _wrong(document, at, "must be the path of a file; a key itself is never written here")
     overlay = _mapping(document.values.get("rules")).get("overlay")
-    if isinstance(overlay, str) and (path := _placed(_OVERLAY, overlay, document, cwd)) and not _is_file(path):
-        _wrong(document, _OVERLAY, f"no such file: {path}")
+    if isinstance(overlay, str) and (path := _placed(_OVERLAY, overlay, document, cwd)) and not is_file(path):
+        _wrong(document, _OVERLAY, f"no such file: {plain(path, 300)}")
+
+
+def check_for_keys(document: Document) -> None:
+    """A key pasted into the settings, wherever it is, lands in `document.problems`."""
+    for path, text in _texts(document.values, ()):
+        if holds_key(text):
+            _wrong(document, path, "looks like an API key; a key is never written here, only where it is kept")
 
 
 def overlay_file(document: Document, cwd: Path) -> Path | None:
@@ -41,7 +52,7 @@ def overlay_file(document: Document, cwd: Path) -> Path | None:
         path = beside(_OVERLAY, overlay, document, cwd)
     except RuntimeError:
         return None
-    return path if _is_file(path) else None
+    return path if is_file(path) else None
 
 
 def beside(key: KeyPath, text: str, document: Document, cwd: Path) -> Path:
@@ -52,6 +63,18 @@ def beside(key: KeyPath, text: str, document: Document, cwd: Path) -> Path:
     """
     file, _, line = document.marks.get(key, "").rpartition(":")
     return (Path(file).parent if line.isdigit() else cwd) / Path(text).expanduser()
+
+
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield (*path, key), key
+            yield from _texts(below, (*path, key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, path)
+    elif isinstance(value, str):
+        yield path, value
 
 
 def _check_endpoints(document: Document) -> None:
@@ -65,6 +88,8 @@ def _check_endpoints(document: Document) -> None:
             _wrong(document, ("default", "model"), "missing; name the model used when a request names none")
         _check_model(("default",), default, default, document)
     for name, own in _mapping(values.get("endpoints")).items():
+        if len(document.problems) > MOST_TOLD:
+            return
         at = ("endpoints", name)
         own_words = _mapping(own)
         if "account" in own_words:
@@ -90,9 +115,9 @@ def _check_account(at: KeyPath, own: Mapping[str, Any], accounts: Mapping[str, A
         return
     name = own.get("account")
     if name is None and len(accounts) > 1:
-        _wrong(document, (*at, "account"), f"missing: name one of {', '.join(sorted(accounts))}")
+        _wrong(document, (*at, "account"), f"missing: name one of {listed(sorted(accounts))}")
     elif isinstance(name, str) and name not in accounts:
-        _wrong(document, (*at, "account"), f"no account {name!r}; {suggest(name, accounts)}")
+        _wrong(document, (*at, "account"), f"no account {quoted(name)}; {suggest(name, accounts)}")
 
 
 def _check_model(at: KeyPath, own: Mapping[str, Any], values: Mapping[str, Any], document: Document) -> None:
@@ -101,7 +126,7 @@ def _check_model(at: KeyPath, own: Mapping[str, Any], values: Mapping[str, Any],
         return
     key = next((key for key in ("model", "models") if key in own), None)
     if key is not None and not admits(models, model):
-        _wrong(document, (*at, key), f"{model!r} is not among models; {suggest(model, models)}")
+        _wrong(document, (*at, key), f"{quoted(model)} is not among models; {suggest(model, models)}")
 
 
 def _wrong(document: Document, key: KeyPath, text: str) -> None:
@@ -113,7 +138,7 @@ def _placed(key: KeyPath, text: str, document: Document, cwd: Path) -> Path | No
     try:
         return beside(key, text, document, cwd)
     except RuntimeError:
-        _wrong(document, key, f"no home directory is known for {text!r}")
+        _wrong(document, key, f"no home directory is known for {quoted(text)}")
         return None
 
 
@@ -125,10 +150,3 @@ def _misspelt(key: str, values: Mapping[str, Any], section: type[BaseModel]) -> 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False

@@ -1,7 +1,8 @@
 """The environment over the file: `WEIGHLOCK_SECTION__KEY=value`, one value a variable.
 
 Exploded by pydantic-settings' own source, which is loaded only where such a variable is set. What that source lets pass
-in silence is told here: a variable that is no setting, and one that would create an account or endpoint by a typo.
+in silence is told here: a variable that is no setting, one below a single value, and one that would create an account
+or endpoint by a typo. Lists and mappings are read as the file's are, within the same bounds, and not as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from weighlock.settings.model import suggest
 from weighlock.settings.text import Document, KeyPath, Problem, dotted, leaves, read_flow
+from weighlock.written import MOST_CHARACTERS, listed, quoted
 
 PREFIX = "WEIGHLOCK_"
 NESTING = "__"
@@ -37,7 +39,7 @@ def apply_environment(document: Document, environ: Mapping[str, str]) -> None:
     known = _settable()
     for name in sorted(variables):
         path = tuple(name.removeprefix(PREFIX).lower().split(NESTING))
-        if complaint := _complaint(path, document, known):
+        if complaint := _complaint(path, document, known) or _unreadable(name, variables):
             document.problems.append(Problem(name, dotted(path) if path[0] in known else "", complaint))
             del variables[name]
     for path, value in leaves(_exploded(variables)):
@@ -51,6 +53,7 @@ def _settable() -> list[str]:
 
 
 def _exploded(variables: Mapping[str, str]) -> dict[str, Any]:
+    from pydantic.fields import FieldInfo
     from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
     from weighlock.settings.schema import SettingsFile
@@ -61,6 +64,9 @@ def _exploded(variables: Mapping[str, str]) -> dict[str, Any]:
     class Source(EnvSettingsSource):
         def _load_env_vars(self) -> Mapping[str, str | None]:
             return {name.lower(): text for name, text in variables.items()}
+
+        def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:
+            return _read(value)
 
     source = Source(Variables)
     exploded: dict[str, Any] = {}
@@ -81,18 +87,39 @@ def _complaint(path: KeyPath, document: Document, known: list[str]) -> str | Non
     names = section if isinstance(section, dict) else {}
     if len(path) < 3:
         return f"names no single value; write {PREFIX}{path[0].upper()}{NESTING}NAME{NESTING}KEY"
-    return None if path[1] in names else f"no {path[0][:-1]} {path[1]!r} in the files; {suggest(path[1], names)}"
+    return None if path[1] in names else f"no {path[0][:-1]} {quoted(path[1])} in the files; {suggest(path[1], names)}"
+
+
+def _unreadable(name: str, variables: Mapping[str, str]) -> str | None:
+    """What is wrong with a variable before anything is known of its key."""
+    text = variables[name]
+    if len(text) > MOST_CHARACTERS:
+        return f"more than {MOST_CHARACTERS:,} characters"
+    try:
+        f"{name}{text}".encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8 text"
+    steps = name.split(NESTING)
+    for above in (NESTING.join(steps[:length]) for length in range(1, len(steps))):
+        if above in variables and not isinstance(_read(variables[above]), dict):
+            return f"lies below {above}, which is set to a single value"
+    try:
+        _read(text)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _nearest(word: str, known: list[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+    return f"did you mean {near[0]}?" if near else f"known: {listed(sorted(known))}"
 
 
-def _named_by(document: Document) -> set[Any]:
+def _named_by(document: Document) -> set[str]:
     accounts = document.values.get("accounts")
     bodies = accounts.values() if isinstance(accounts, dict) else ()
-    return {body.get("api_key_env") for body in bodies if isinstance(body, dict)}
+    homes = (body.get("api_key_env") for body in bodies if isinstance(body, dict))
+    return {home for home in homes if isinstance(home, str)}
 
 
 def _read(value: Any) -> Any:
@@ -105,9 +132,15 @@ def _read(value: Any) -> Any:
 
 
 def _set(document: Document, path: KeyPath, variable: str, value: Any) -> None:
+    from weighlock.settings.check import keys_may_follow
+
     into = document.values
-    for key in path[:-1]:
+    for at, key in enumerate(path[:-1]):
+        above = path[: at + 1]
         below = into.get(key)
+        if not keys_may_follow(above):
+            document.problems.append(Problem(variable, dotted(path), f"{dotted(above)} is a single value"))
+            return
         if below is None:
             below = into[key] = {}
         if not isinstance(below, dict):
@@ -115,5 +148,5 @@ def _set(document: Document, path: KeyPath, variable: str, value: Any) -> None:
         into = below
     into[path[-1]] = value
     document.marks[path] = variable
-    for at in [at for at in document.marks if at[: len(path)] == path and at != path]:
-        document.marks[at] = variable
+    for below_it in [mark for mark in document.marks if mark[: len(path)] == path and mark != path]:
+        document.marks[below_it] = variable

@@ -14,6 +14,7 @@ from weighlock.errors import ConfigError
 from weighlock.planning.cost import Contract
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.written import listed, quoted
 
 BUILT_IN = "built in"
 """Origin of a value nobody gave."""
@@ -228,7 +229,9 @@ class Settings:
         try:
             return self.endpoints[name]
         except KeyError:
-            raise ConfigError(f"unknown endpoint {name!r}; {suggest(name, self.endpoints)}", endpoint=name) from None
+            raise ConfigError(
+                f"unknown endpoint {quoted(name)}; {suggest(name, self.endpoints)}", endpoint=name
+            ) from None
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -236,5 +239,5 @@ def suggest(word: str, known: Iterable[str]) -> str:
     words = sorted(known)
     near = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
     if near:
-        return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(words)}" if words else "none is known"
+        return f"did you mean {quoted(near[0])}?"
+    return f"known: {listed(words)}" if words else "none is known"

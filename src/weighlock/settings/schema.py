@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weighlock.request import Backend
-from weighlock.settings.amounts import parse_clip, parse_seconds, parse_size
+from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
     Confinement,
     Mode,
@@ -23,6 +23,7 @@ from weighlock.settings.model import (
     OnUnknownModel,
     OnUnknownPrice,
 )
+from weighlock.written import quoted, without_keys
 
 NOT_YET = frozenset(
     {
@@ -52,11 +53,11 @@ _VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
 _NAME = re.compile(r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$")
 
 
-def _no_bool(value: Any) -> Any:
+def _number(value: Any) -> Any:
     # Lax integers would take `true` as 1.
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
-    return value
+    return bounded(value)
 
 
 def _name(value: str) -> str:
@@ -69,7 +70,7 @@ def _name(value: str) -> str:
 
 def _variable(value: str) -> str:
     # Upper case only: a key pasted here by mistake has lower-case letters, and must be neither kept nor repeated.
-    if not _VARIABLE.match(value):
+    if not _VARIABLE.match(value) or without_keys(value) != value:
         raise ValueError("must be the name of a variable, such as GEMINI_API_KEY; a key itself is never written here")
     return value
 
@@ -84,12 +85,12 @@ def _timezone(value: str) -> str:
     try:
         ZoneInfo(value)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"{value!r} is no time zone; write an IANA name such as Europe/Berlin") from None
+        raise ValueError(f"{quoted(value)} is no time zone; write an IANA name such as Europe/Berlin") from None
     return value
 
 
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=0)]
-Usd = Annotated[Decimal, BeforeValidator(_no_bool), Field(ge=0)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=0)]
+Usd = Annotated[Decimal, BeforeValidator(_number), Field(ge=0)]
 Size = Annotated[
     int,
     BeforeValidator(parse_size),
@@ -152,7 +153,7 @@ class WindowSection(_Section):
     prompt_tokens: Count | None = None
     tokens: TokensSection | None = None
     timezone: Annotated[str, AfterValidator(_timezone)] | None = Field(None, description="IANA name; UTC if left out.")
-    warn_at: Annotated[Decimal, BeforeValidator(_no_bool), Field(gt=0, le=1)] | None = None
+    warn_at: Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=1)] | None = None
 
 
 class WindowsSection(_Section):
@@ -183,7 +184,7 @@ class DocumentSection(_ModalitySection):
 class VideoSection(_ModalitySection):
     resolution: Level | None = None
     clip: ClipText | None = None
-    fps: Annotated[Decimal, BeforeValidator(_no_bool), Field(gt=0, le=24)] | None = None
+    fps: Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=24)] | None = None
 
 
 class MediaSection(_Section):
@@ -219,15 +220,15 @@ class RulesSection(_Section):
 
 class MaxSection(_Section):
     file: Size | None = None
-    pixels: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
+    pixels: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
     duration_s: Annotated[Seconds, Field(gt=0)] | None = None
-    pages: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
-    frames: Annotated[int, BeforeValidator(_no_bool), Field(gt=0)] | None = None
+    pages: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
+    frames: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
 
 
 class SafetySection(_Section):
     confinement: Confinement | None = None
-    workers: Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=256)] | None = None
+    workers: Annotated[int, BeforeValidator(_number), Field(ge=1, le=256)] | None = None
     max: MaxSection | None = None
 
 
@@ -243,7 +244,7 @@ class OverrideSection(RatesSection):
 
 
 class PricingSection(_Section):
-    discount: Annotated[Decimal, BeforeValidator(_no_bool), Field(ge=0, lt=1)] | None = None
+    discount: Annotated[Decimal, BeforeValidator(_number), Field(ge=0, lt=1)] | None = None
     overrides: dict[str, OverrideSection] | None = None
 
 

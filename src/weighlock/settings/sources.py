@@ -6,13 +6,18 @@ which line a value came from; that is most of what this module is for.
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from weighlock.settings.text import Document, read_yaml
+from weighlock.written import MOST_CHARACTERS, plain, quoted
 
 INCLUDABLE = ("accounts", "endpoints")
 """What an included file may hold: named things. Safety, prices and the default stay with whoever owns the main file."""
+
+
+_MOST_FILES, _MOST_WILDCARDS, _MOST_FOLDERS = 100, 2, 20
 
 
 def read_files(main: Path) -> Document:
@@ -30,18 +35,18 @@ def read_files(main: Path) -> Document:
 def _include(pattern: str, main: Path, document: Document) -> None:
     """Merge the files a pattern names. A wildcard may match nothing; a plain name may not."""
     folder = main.parent
-    is_glob = any(character in pattern for character in "*?[")
     try:
-        files = sorted(folder.glob(pattern)) if is_glob else [folder / pattern]
+        files = _named(pattern, folder)
     except (ValueError, NotImplementedError) as error:
-        document.wrong(("include",), f"{pattern!r} is no pattern relative to {folder}: {error}")
+        document.wrong(("include",), f"{quoted(pattern)} is no pattern to include by: {plain(error, 120)}")
         document.partial = True
         return
     for file in files:
         if file in document.files:
             continue
         part = Document()
-        read_yaml(file, part)
+        read_yaml(file, part, MOST_CHARACTERS - document.characters)
+        document.characters += part.characters
         document.files.append(file)
         document.problems.extend(part.problems)
         document.partial |= bool(part.problems and not part.values)
@@ -49,8 +54,27 @@ def _include(pattern: str, main: Path, document: Document) -> None:
             if key in INCLUDABLE:
                 _include_named(key, value, part, document)
             elif key != "version" or value != document.values.get("version"):
-                allowed = f"an included file holds {' and '.join(INCLUDABLE)} only; write this in {main}"
+                allowed = f"an included file holds {' and '.join(INCLUDABLE)} only; write this in {plain(main, 300)}"
                 document.wrong((key,), allowed, where=part.place((key,)))
+
+
+def _named(pattern: str, folder: Path) -> list[Path]:
+    """The files a pattern stands for. No pattern may walk a whole disk.
+
+    Raises:
+        ValueError: it asks for too much, or is none.
+        NotImplementedError: it is not relative.
+    """
+    steps = Path(pattern).parts
+    wild = [step for step in steps if any(character in step for character in "*?[")]
+    if not wild:
+        return [folder / pattern]
+    if len(wild) > _MOST_WILDCARDS or "**" in wild or len(steps) > _MOST_FOLDERS:
+        raise ValueError(f"at most {_MOST_FOLDERS} names, {_MOST_WILDCARDS} of them with a wildcard, and no `**`")
+    files = list(islice(folder.glob(pattern), _MOST_FILES + 1))
+    if len(files) > _MOST_FILES:
+        raise ValueError(f"it stands for more than {_MOST_FILES} files")
+    return sorted(files)
 
 
 def _include_named(section: str, value: Any, part: Document, document: Document) -> None:
