@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from weighlock.cli.printable import printable
 from weighlock.settings import PACKAGED, Endpoint, Settings, find, json_schema, load, read
 from weighlock.settings.model import BUILT_IN, INHERITED
+from weighlock.written import escaped, quoted
 
 _EXIT_MISTAKES = 2
 
@@ -35,16 +37,16 @@ def check(ctx: click.Context, path: Path | None) -> None:
 
     Looks into the rule file that rules.overlay names, too. Exit code 2 if there is a mistake.
     """
-    click.echo(f"read: {find(path)}")
+    click.echo(printable(f"read: {find(path)}"))
     reading = read(path)
     problems = [*reading.problems, *_overlay_mistakes(reading.rules_overlay)]
     if reading.settings is None or problems:
         for problem in problems:
-            click.echo(problem, err=True)
+            click.echo(printable(problem), err=True)
         click.echo(f"{len(problems)} mistake{'s' if len(problems) > 1 else ''}", err=True)
         ctx.exit(_EXIT_MISTAKES)
     for line in _remarks(reading.settings):
-        click.echo(line)
+        click.echo(printable(line))
     click.echo("no mistakes")
 
 
@@ -78,10 +80,10 @@ def init(path: Path, force: bool) -> None:
         with target.open("w" if force else "x", encoding="utf-8") as file:
             file.write(PACKAGED.read_text(encoding="utf-8"))
     except FileExistsError:
-        raise click.ClickException(f"{target} exists; --force overwrites it") from None
+        raise click.ClickException(printable(f"{target} exists; --force overwrites it")) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write {target}: {error.strerror}") from error
-    click.echo(f"wrote {target}")
+        raise click.ClickException(printable(f"cannot write {target}: {error.strerror}")) from error
+    click.echo(printable(f"wrote {target}"))
 
 
 def _overlay_mistakes(overlay: Path | None) -> list[str]:
@@ -118,7 +120,7 @@ def _unknown_models(settings: Settings) -> Iterator[str]:
             named.setdefault(model, key)
     for model, key in named.items():
         if book.resolve(model).match is Match.UNKNOWN:
-            yield f"no rules for model {model!r} ({key}); see on_unknown_model{book.suggestion(model)}"
+            yield f"no rules for model {quoted(model)} ({key}); see on_unknown_model{book.suggestion(model)}"
 
 
 def _variables(settings: Settings) -> list[str]:
@@ -176,6 +178,6 @@ def _rows(
             yield from _rows(value, at, origin, depth + 1)
         elif isinstance(value, list):
             items = ", ".join(_yaml({"x": item})[3:].strip() for item in value)
-            yield f"{indent}{name}: [{items}]", origin.get(".".join(at), "")
+            yield f"{indent}{name}: [{items}]", escaped(origin.get(".".join(at), ""))
         else:
-            yield f"{indent}{_yaml({key: value}).rstrip()}", origin.get(".".join(at), "")
+            yield f"{indent}{_yaml({key: value}).rstrip()}", escaped(origin.get(".".join(at), ""))

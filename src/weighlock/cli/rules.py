@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from weighlock.cli.printable import printable
 from weighlock.errors import ConfigError
 from weighlock.request import Backend
 from weighlock.rules import Generation, ModelRules, RuleBook
@@ -17,6 +18,7 @@ from weighlock.rules.audit import doubly_listed, file_mistakes, stale
 from weighlock.rules.book import load as load_rules
 from weighlock.rules.book import packaged_names, packaged_path, packaged_sources
 from weighlock.rules.in_force import InForce, differences, in_force, younger
+from weighlock.written import plain, quoted
 
 _EXIT_MISTAKES = 2
 _MEDIA = ("image", "video", "audio", "document", "text")
@@ -80,16 +82,16 @@ def show(model: str, backend: str, on: datetime | None, config_path: Path | None
     if not found.known:
         click.echo(_unknown(found, book, "the figures below are the dearest known ones, which stand in"), err=True)
     whose = found.model if found.known else f"{found.model} (unknown)"
-    click.echo(f"{whose} on {backend} · {found.generation} · checked on {found.rule_date}")
+    click.echo(printable(f"{whose} on {backend} · {found.generation} · checked on {found.rule_date}"))
     if found.known and found.note:
-        click.echo(found.note)
+        click.echo(printable(found.note))
     figures = in_force(found)
     if remark := _nothing_older(found, figures):
         click.echo(remark)
     print_figures(figures)
     click.echo(click.style("\nSources", bold=True))
     for line in _sources(figures, {**packaged_sources(), **book.generation(found.generation).sources}):
-        click.echo(f"  {line}")
+        click.echo(printable(f"  {line}"))
 
 
 @rules.command()
@@ -108,14 +110,14 @@ def check(ctx: click.Context, files: tuple[Path, ...], config_path: Path | None)
         with suppress(ConfigError):
             generations.append(load_rules(path))
     for path, lines in found.items():
-        click.echo(f"{path.name}: {_count(len(lines))}")
+        click.echo(printable(f"{path.name}: {_count(len(lines))}"))
         for line in lines:
-            click.echo(f"  {line}", err=True)
+            click.echo(printable(f"  {line}"), err=True)
     doubled = doubly_listed(generations[: len(packaged_names())])
     for line in doubled:
-        click.echo(line, err=True)
+        click.echo(printable(line), err=True)
     for line in filter(None, (stale(generation, _today()) for generation in generations)):
-        click.echo(f"warning: {line}", err=True)
+        click.echo(printable(f"warning: {line}"), err=True)
     if doubled or any(found.values()):
         ctx.exit(_EXIT_MISTAKES)
 
@@ -139,7 +141,7 @@ def diff(old: str, new: str, backend: str, config_path: Path | None) -> None:
         if remark := _nothing_older(side, in_force(side)):
             click.echo(remark, err=True)
     if found := differences(before, after):
-        click.echo(f"- {old}\n+ {new}\n")
+        click.echo(f"- {printable(old)}\n+ {printable(new)}\n")
         print_differences(found)
     else:
         click.echo("every figure is the same")
@@ -178,7 +180,7 @@ def _count(lines: int) -> str:
 def _unknown(found: ModelRules, book: RuleBook, consequence: str) -> str:
     asked = found.resolved.asked
     nearest = book.suggestion(asked) or "; `weighlock rules list` names the known ones"
-    return f"no rules for model '{asked}': {consequence}{nearest}"
+    return f"no rules for model {quoted(asked)}: {consequence}{nearest}"
 
 
 def _nothing_older(found: ModelRules, figures: Sequence[InForce]) -> str | None:
@@ -226,7 +228,7 @@ def _is_file(named: str) -> bool:
 def _first_model(book: RuleBook, named: str) -> str:
     models = book.generation(book.overlays[-1].name).models
     if not models:
-        raise click.BadParameter(f"{named} lists no model; compare it with a MODEL")
+        raise click.BadParameter(f"{plain(named, 300)} lists no model; compare it with a MODEL")
     return models[0]
 
 
