@@ -39,6 +39,8 @@ class Scale:
     price_change: str | None = None
     """A dated change within 60 days, in words."""
     output_tokens: int = 0
+    model_note: str | None = None
+    """How the name was understood, where it is not the rules' own."""
     model_hint: str | None = None
     """`; did you mean …?` for a model without rules."""
     verb: str = "refuses"
@@ -107,6 +109,7 @@ def scale_dict(scale: Scale) -> dict[str, Any]:
         "model": scale.model,
         "resolved_model": scale.resolved_model,
         "known_model": scale.known_model,
+        "model_note": scale.model_note,
         "backend": scale.backend.value,
         "endpoint": scale.endpoint,
         "rule_date": scale.rule_date.isoformat(),

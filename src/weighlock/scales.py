@@ -101,6 +101,7 @@ class Scales:
             model=self.model,
             resolved_model=self.rules.model,
             known_model=self.rules.known,
+            model_note=self.rules.note,
             model_hint=self.hint,
             backend=self.backend,
             endpoint=self.endpoint.name,

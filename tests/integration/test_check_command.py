@@ -442,6 +442,14 @@ def test_a_misspelt_model_gets_a_hint(run: Run, shot: Path) -> None:
     assert "Did you mean 'gemini-3.8-flash'?" in words
 
 
+def test_a_name_that_moves_is_weighed_as_what_it_stood_for(run: Run, shot: Path) -> None:
+    words = " ".join(run(shot, "--model", "gemini-flash-latest").stdout.split())
+
+    assert "gemini-flash-latest (gemini-3.8-flash) on developer" in words
+    assert "moves with Google's releases" in words
+    assert "1,100" in words
+
+
 def test_a_url_is_told_apart_from_a_missing_file(run: Run) -> None:
     result = run("https://example.org/a.mp4")
 

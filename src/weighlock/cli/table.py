@@ -114,7 +114,8 @@ class _Sheet:
         """The sum, what it rests on, and the reasons."""
         scale = self._scale
         lines = [self._sum(), _scale(scale)]
-        lines += [Text(note, style="dim") for note in scale.price_notes]
+        notes = [scale.model_note] if scale.known_model and scale.model_note else []
+        lines += [Text(printable(note), style="dim") for note in (*notes, *scale.price_notes)]
         if scale.price_change:
             lines.append(Text(f"Price change ahead: {scale.price_change}", style="yellow"))
         if not scale.known_model:

@@ -24,6 +24,7 @@ FALLBACK = "fallback"
 _LONGEST_LINE = 2_000
 """A dotted key takes time by the square of its length."""
 _DATA = Path(__file__).with_name("data")
+_NO_GENERATION = {"aliases", "sources"}
 _EVERY_MEDIUM_NEEDS = ("image", "video", "sampling", "sound", "audio", "document", "text")
 
 
@@ -77,6 +78,10 @@ class RuleBook:
                     return ResolvedModel(
                         asked=name, model=candidate, generation=generation.name, match=match, note=note
                     )
+        if (moving := packaged_aliases()["models"].get(bare(name))) is not None:
+            checked_on = packaged_aliases()["checked_on"]
+            note = f"{plain(name, 200)} moves with Google's releases; taken as {moving}, as it stood on {checked_on}"
+            return replace(self.resolve(moving), asked=name, match=Match.ALIAS, note=note)
         return ResolvedModel(
             asked=name,
             model=bare(name),
@@ -172,12 +177,18 @@ def _parsed(text: str) -> dict[str, Any]:
 @cache
 def packaged_names() -> tuple[str, ...]:
     """Generations this release has files for; a file is named after its generation, which begins its models' names."""
-    return tuple(sorted(path.stem for path in _DATA.glob("*.toml") if path.stem != "sources"))
+    return tuple(sorted(path.stem for path in _DATA.glob("*.toml") if path.stem not in _NO_GENERATION))
 
 
 def packaged_path(name: str) -> Path:
     """The file of a packaged generation."""
     return _DATA / f"{name}.toml"
+
+
+@cache
+def packaged_aliases() -> Mapping[str, Any]:
+    """Names that move, and what they stood for on `checked_on`."""
+    return tomllib.loads((_DATA / "aliases.toml").read_text(encoding="utf-8"))
 
 
 @cache

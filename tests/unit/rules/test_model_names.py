@@ -11,6 +11,7 @@ from weighlock.media.facts import ImageFacts
 from weighlock.media.tokens import Confidence
 from weighlock.request import Backend
 from weighlock.rules import Controls, Match, RuleBook, estimate
+from weighlock.rules.book import packaged_aliases
 
 BOOK = RuleBook.packaged()
 ON = date(2026, 11, 30)
@@ -59,6 +60,14 @@ def test_paths_versions_and_previews_stand_for_the_listed_model_and_say_so(asked
     assert model in (found.note or "")
 
 
+def test_a_name_that_moves_is_what_it_stood_for_and_says_when() -> None:
+    found = BOOK.resolve("models/gemini-flash-latest")
+
+    assert (found.model, found.generation, found.match) == ("gemini-3.8-flash", "gemini-3", Match.ALIAS)
+    assert "moves with Google's releases" in (found.note or "")
+    assert all(BOOK.resolve(model).match is Match.EXACT for model in packaged_aliases()["models"].values())
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -70,12 +79,13 @@ def test_paths_versions_and_previews_stand_for_the_listed_model_and_say_so(asked
         "gemini-2.5-flash-preview-tts",
         "gemini-2.5-flash-native-audio-latest",
         "gemini-2.5-computer-use-preview-10-2025",
-        "gemini-flash-latest",
+        "gemini-nano-latest",
         "gemini-1.5-flash",
         "tunedModels/my-gemini-2.5-flash",
         "projects/p/locations/us-central1/endpoints/1234567890",
         "fallback",
         "sources",
+        "aliases",
         "",
         "../gemini-3",
         "gpt-4o",
