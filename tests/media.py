@@ -80,6 +80,14 @@ _SAMPLES = {
     "pcm_s16le": "s16",
     "pcm_s16be": "s16",
     "mp2": "s16",
+    "pcm_s24le": "s32",
+    "pcm_f64le": "dbl",
+    "pcm_u8": "u8",
+    "pcm_alaw": "s16",
+    "adpcm_ms": "s16",
+    "adpcm_ima_wav": "s16p",
+    "ac3": "fltp",
+    "alac": "s16p",
 }
 
 
@@ -139,6 +147,19 @@ def wav(
         b"WAVE" + fmt + b"data" + struct.pack("<I", len(samples) if data_size is None else data_size) + samples + tail
     )
     return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+_WAVE_FIELDS = {"tag": (8, "<H"), "channels": (10, "<H"), "rate": (12, "<I"), "byte_rate": (16, "<I")}
+_WAVE_FIELDS |= {"block": (20, "<H"), "bits": (22, "<H")}
+
+
+def with_wave_format(data: bytes, **fields: int) -> bytes:
+    """A WAV whose first `fmt ` chunk says something else: `tag`, `channels`, `rate`, `byte_rate`, `block`, `bits`."""
+    changed, start = bytearray(data), data.index(b"fmt ")
+    for name, value in fields.items():
+        at, kind = _WAVE_FIELDS[name]
+        struct.pack_into(kind, changed, start + at, value)
+    return bytes(changed)
 
 
 # -- moving pictures --------------------------------------------------------------------------------------------------
@@ -382,6 +403,19 @@ def with_matroska_scale(data: bytes, nanoseconds: int) -> bytes:
     at = data.index(b"\x2a\xd7\xb1")
     width = data[at + 3] & 0x7F
     return data[: at + 4] + nanoseconds.to_bytes(width, "big") + data[at + 4 + width :]
+
+
+def with_cluster_times(data: bytes, change: Callable[[int, int], int]) -> bytes:
+    """A Matroska file whose n-th cluster begins at `change(n, what it said)`."""
+    changed, number, at = bytearray(data), 0, data.find(b"\x1f\x43\xb6\x75")
+    while at >= 0:
+        stamp = at + 4 + 9 - data[at + 4].bit_length()
+        assert data[stamp] == 0xE7
+        width = data[stamp + 1] & 0x7F
+        said = int.from_bytes(data[stamp + 2 : stamp + 2 + width], "big")
+        changed[stamp + 2 : stamp + 2 + width] = change(number, said).to_bytes(width, "big")
+        number, at = number + 1, data.find(b"\x1f\x43\xb6\x75", stamp)
+    return bytes(changed)
 
 
 HLS = b"#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:%d/seg.ts\n#EXT-X-ENDLIST\n"

@@ -18,8 +18,8 @@ import av.logging
 
 from weighlock.codecs import ebml, kinds, mp4, walkers
 from weighlock.codecs.movie import Movie, Track
-from weighlock.codecs.streams import Evidence, mismatch, steady
-from weighlock.codecs.tally import Tally, claim_pace, frame_s, trust_frames
+from weighlock.codecs.streams import Evidence, mismatch, refuse_too_dense, steady
+from weighlock.codecs.tally import Tally, claim_pace, frame_s, trust_content, trust_frames
 from weighlock.codecs.wave import check_packed, wave
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
@@ -35,7 +35,6 @@ _MAX_OPEN_PIXELS = 40_000_000
 _FASTEST_FPS = 1000.0
 """Above this a frame rate is a false clock, not a camera."""
 _PLAIN_FPS = 24.0
-_SHORTEST_OPUS_S, _USUAL_OPUS_S = 0.0025, 0.02
 _GUESSED_DURATION = {"mp3", "aac", "ac3", "eac3", "amr", "mpeg", "mpegvideo", "mpegts", "wav", "w64"}
 _READ_ERRORS = (  # what PyAV lets out besides its own
     av.error.FFmpegError,
@@ -185,6 +184,10 @@ class _Reading:
             if track is None:
                 raise MalformedMedia(f"FFmpeg sees a track {stream.id} that its movie header does not list")
             found[stream.index] = self._of_track(stream, track, movie.timescale)
+        varying = [stream for stream in self.sounds if _codec(stream) in ("opus", "flac")]
+        for stream, tally in self._walk(varying).items() if varying else ():
+            track = movie.track(stream.id)
+            trust_content(found[stream.index], tally.content_s, clock_s=track.media_s if track else 0.0)
         if not any(evidence.packets for evidence in found.values()):
             self._note("no_samples", "it holds a header but no samples, as the first segment of a stream does")
         return found, FactSource.HEADER
@@ -194,10 +197,7 @@ class _Reading:
         claims = {"its samples": track.media_s} if track.media_s > end - start else {}
         claims["its track header"] = track.header_s
         evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=steady(track.deltas))
-        frames_s = track.samples * frame_s(stream)
-        if _codec(stream) == "opus" and track.media_s < track.samples * _SHORTEST_OPUS_S:
-            frames_s = track.samples * _USUAL_OPUS_S
-        trust_frames(evidence, frames_s, clock_s=track.media_s)
+        trust_frames(evidence, track.samples * frame_s(stream), clock_s=track.media_s)
         return evidence
 
     def _may_skip(self, skeleton: ebml.Skeleton) -> bool:
@@ -237,11 +237,23 @@ class _Reading:
         return found
 
     def _scan(self) -> dict[int, Evidence]:
-        """Walk every packet. Bounded by CPU time; a damaged end is an anomaly, no packet at all an error."""
-        tallies = {stream.index: Tally(stream) for stream in [*self.pictures, *self.sounds]}
+        """Walk every packet; none at all is an error."""
+        tallies = self._walk([*self.pictures, *self.sounds])
+        if not any(tally.packets for tally in tallies.values()):
+            raise MalformedMedia("it holds no packet of sound or pictures")
+        found = {stream.index: tally.evidence() for stream, tally in tallies.items()}
+        for stream in self.sounds:
+            seen, context = found[stream.index], stream.codec_context
+            rate, channels = getattr(context, "sample_rate", 0) or 0, getattr(context, "channels", 0) or 0
+            refuse_too_dense(seen.payload_bytes, seen.high_s, rate_hz=rate, channels=channels)
+        return found
+
+    def _walk(self, streams: list[Any]) -> dict[Any, Tally]:
+        """Walk the packets of some streams. Bounded by CPU time; a damaged end is an anomaly."""
+        tallies = {stream.index: Tally(stream) for stream in streams}
         give_up, walked = time.process_time() + self.bounds.scan_cpu_s, 0
         try:
-            for packet in self.container.demux([*self.pictures, *self.sounds]):
+            for packet in self.container.demux(streams):
                 if packet.size:
                     tallies[packet.stream_index].add(packet)
                 walked += 1
@@ -254,9 +266,7 @@ class _Reading:
             raise
         except _READ_ERRORS as error:
             self._note("damaged", f"its packets end with an error after {walked:,}: {_words(error)}")
-        if not any(tally.packets for tally in tallies.values()):
-            raise MalformedMedia("it holds no packet of sound or pictures")
-        return {index: tally.evidence() for index, tally in tallies.items()}
+        return {stream: tallies[stream.index] for stream in streams}
 
     def _note(self, code: str, detail: str) -> None:
         self.anomalies.append(Anomaly(code=code, detail=detail))

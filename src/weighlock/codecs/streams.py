@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from weighlock.errors import MalformedMedia
+
 MISMATCH_RATIO = 1.05
 MISMATCH_S = 0.2
 PACE_SLACK = 1.25
 """How much longer a film's frames may last at their stated pace than by its clock: cameras state what they aim at."""
+
+_LARGE_BYTES = 64 * 1024
+_FASTEST_BYTES = 50_000_000
+"""A second of 16 channels at 768 kHz and 32 bits: no sound is stored faster."""
+_WIDEST_SAMPLE = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +32,8 @@ class Evidence:
     at_most_s: float = 0.0
     """A length that is no claim but a bound, such as the last frame of sound counted whole."""
     packets: int | None = None
+    payload_bytes: int = 0
+    """Of all packets, where they were walked."""
     steady: bool | None = None
     pace: float | None = None
     """Frames a second, where they were timed but not counted."""
@@ -45,6 +54,20 @@ def mismatch(presented_s: float, claims: dict[str, float]) -> str | None:
     if named[high] - named[low] <= MISMATCH_S or named[high] <= named[low] * MISMATCH_RATIO:
         return None
     return f"{low} {named[low]:,.2f} s, {high} {named[high]:,.2f} s"
+
+
+def refuse_too_dense(payload_bytes: int, high_s: float, *, rate_hz: int = 0, channels: int = 0) -> None:
+    """No length that would press more bytes into a second than sound can be, even the widest samples stored plainly.
+
+    Raises:
+        MalformedMedia: the payload is large, and next to no time is claimed for it.
+    """
+    fastest = min(_FASTEST_BYTES, rate_hz * (channels or _WIDEST_SAMPLE) * _WIDEST_SAMPLE or _FASTEST_BYTES)
+    if payload_bytes > _LARGE_BYTES and payload_bytes > high_s * fastest:
+        raise MalformedMedia(
+            f"it makes {payload_bytes:,} bytes of sound last {high_s:.6f} s; no sound is stored that densely",
+            payload_bytes=payload_bytes, duration_s=high_s,
+        )  # fmt: skip
 
 
 def steady(deltas: dict[int, int]) -> bool | None:

@@ -19,7 +19,7 @@ class Tally:
         )
         self.dated = stream.type == "audio"
         """Every packet says how long it lasts; pictures' packets often carry a guess."""
-        self.packets = self.total = 0
+        self.packets = self.total = self.bytes = 0
         self.paced = stream.type == "video" and "matroska" in stream.container.format.name
         """The packets' durations are what the track says one of its frames lasts."""
         self.measure = measure_of(stream)
@@ -34,6 +34,7 @@ class Tally:
 
     def add(self, packet: Any) -> None:
         self.packets += 1
+        self.bytes += packet.size
         duration = packet.duration or self.usual
         self.dated = self.dated and bool(packet.duration)
         self.total += duration
@@ -58,24 +59,24 @@ class Tally:
             span_s = self.total * self.base
         evidence = Evidence(
             start_s=first * self.base, end_s=first * self.base + span_s, claims=claims, packets=self.packets,
-            steady=steady(self.deltas),
+            payload_bytes=self.bytes, steady=steady(self.deltas),
         )  # fmt: skip
         trust_frames(evidence, self.packets * self.frame_s, clock_s=span_s)
         if self.dated and self.total * self.base > span_s:
             trust_frames(evidence, self.total * self.base, clock_s=span_s)
-        trust_content(evidence, self.content_s)
+        trust_content(evidence, self.content_s, clock_s=evidence.span_s)
         if self.paced:
             claim_pace(evidence, self.total * self.base)
         return evidence
 
 
-def trust_content(evidence: Evidence, content_s: float) -> None:
+def trust_content(evidence: Evidence, content_s: float, *, clock_s: float) -> None:
     """Let the sound in packets of various lengths win over a clock that says less.
 
     A clock that says more is right: a pause may have no packets.
     """
-    if content_s > evidence.span_s:
-        trust_frames(evidence, content_s, clock_s=evidence.span_s)
+    if content_s > clock_s:
+        trust_frames(evidence, content_s, clock_s=clock_s)
 
 
 def claim_pace(evidence: Evidence, frames_s: float) -> None:
