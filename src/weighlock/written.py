@@ -71,8 +71,8 @@ def escaped(text: str) -> str:
 
 
 def is_line(value: object, most: int) -> bool:
-    """Whether a value is text that can be printed as it is: one line of at most `most` characters."""
-    return isinstance(value, str) and len(value) <= most and value.isprintable()
+    """Whether a value is text that can be printed as it is: one line of at most `most` characters, without a key."""
+    return isinstance(value, str) and len(value) <= most and value.isprintable() and not holds_key(value)
 
 
 def quoted(value: object) -> str:

@@ -279,7 +279,7 @@ class _Reader:
 
 
 def _sayable(most: int) -> str:
-    return f"text of at most {most:,} characters, none of them a control character"
+    return f"text of at most {most:,} characters, without control characters or keys"
 
 
 def _is_source(item: tuple[str, object]) -> bool:
