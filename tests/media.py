@@ -410,6 +410,7 @@ def with_cluster_times(data: bytes, change: Callable[[int, int], int]) -> bytes:
     changed, number, at = bytearray(data), 0, data.find(b"\x1f\x43\xb6\x75")
     while at >= 0:
         stamp = at + 4 + 9 - data[at + 4].bit_length()
+        stamp += 6 if data[stamp] == 0xBF else 0  # a checksum, which readers do not check
         assert data[stamp] == 0xE7
         width = data[stamp + 1] & 0x7F
         said = int.from_bytes(data[stamp + 2 : stamp + 2 + width], "big")
