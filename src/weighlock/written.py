@@ -25,11 +25,12 @@ _KEY = re.compile(
 _LONG_WORD = re.compile(r"[\w-]{32,}", re.ASCII)
 
 
-def read_text(path: Path, most: int = MOST_CHARACTERS) -> str:
+def read_text(path: Path, most: int = MOST_CHARACTERS, longest_line: int | None = None) -> str:
     """The text of a regular file.
 
     Raises:
-        OSError: no such file, no regular one (a FIFO or a device may never end), or more characters than `most`.
+        OSError: no such file, no regular one (a FIFO or a device may never end), more characters than `most`, or a line
+            longer than `longest_line`.
         ValueError: it is not UTF-8, or its name is none.
     """
     mode = path.stat().st_mode
@@ -39,6 +40,8 @@ def read_text(path: Path, most: int = MOST_CHARACTERS) -> str:
         text = file.read(most + 1)
     if len(text) > most:
         raise OSError(errno.EFBIG, f"more than {most:,} characters", str(path))
+    if longest_line is not None and any(len(line) > longest_line for line in text.split("\n")):
+        raise OSError(errno.EFBIG, f"a line of more than {longest_line:,} characters", str(path))
     return text
 
 

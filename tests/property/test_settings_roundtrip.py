@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighlock.errors import ConfigError
-from weighlock.settings import dump, load
+from weighlock.settings import dump, load, read
 from weighlock.settings.text import Document, dump_yaml, read_yaml
 
 # Printable text, without what YAML itself forbids in a stream.
@@ -139,7 +139,22 @@ def test_whatever_the_file_and_the_variables_hold_a_mistake_is_a_config_error(
             load(path, environ=environ, cwd=Path(folder))
 
 
-SCALARS = st.none() | st.booleans() | st.integers(1 - 10**18, 10**18 - 1) | st.decimals(-(10**6), 10**6, places=4) | st.text()
+ANYTHING = st.text(max_size=8) | st.sampled_from(["1e999999999", "\x1b[31m", "[", "*", "&a", "9" * 400, "a" * 1_000])
+
+
+@given(st.dictionaries(KEYS | ANYTHING, JUNK | ANYTHING | st.dictionaries(KEYS | ANYTHING, ANYTHING), max_size=5))
+def test_whatever_the_file_holds_its_mistakes_are_short_lines_a_terminal_can_show(values: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "weighlock.yaml"
+        path.write_text(dump_yaml({"version": 1, **values}), encoding="utf-8")
+        problems = read(path, environ={}, cwd=Path(folder)).problems
+
+    assert all(problem.isprintable() and len(problem) < 700 for problem in problems)
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers(1 - 10**18, 10**18 - 1) | st.decimals(-(10**6), 10**6, places=4) | st.text()
+)
 VALUES = st.recursive(
     SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3)
 )

@@ -155,7 +155,7 @@ def load(path: Path) -> Generation:
     """
     name = plain(path.name)
     try:
-        return read(_parsed(read_text(path)))
+        return read(tomllib.loads(read_text(path, longest_line=_LONGEST_LINE)))
     except OSError as error:
         raise ConfigError(f"rule file {name}: {error.strerror or error}", file=name) from error
     except RecursionError as error:
@@ -165,13 +165,6 @@ def load(path: Path) -> Generation:
     except Mistakes as error:
         more = f" (and {len(error.found) - 1} more)" if len(error.found) > 1 else ""
         raise ConfigError(f"rule file {name}: {error.found[0]}{more}", file=name, mistakes=error.found) from error
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    longest = max(map(len, text.split("\n")))
-    if longest > _LONGEST_LINE:
-        raise ValueError(f"a line of {longest:,} characters; at most {_LONGEST_LINE:,} are read")
-    return tomllib.loads(text)
 
 
 @cache
