@@ -200,3 +200,14 @@ def test_an_mp4_clock_too_fast_for_its_packets_is_corrected(prober: Prober, code
     assert heard(prober, honest, "audio/mp4").anomalies == ()
     assert found.facts.duration_high_s >= 0.95 * TWENTY
     assert [anomaly.code for anomaly in found.anomalies] == ["duration_mismatch"]
+
+
+@pytest.mark.parametrize("codec", ["libopus", "flac"])
+def test_a_film_s_sound_is_counted_though_its_pictures_are_skipped(prober: Prober, codec: str) -> None:
+    film = media.video(TWENTY, "mp4", sound_s=TWENTY, sound_codec=codec)
+    facts = probe_bytes(prober, media.with_fast_clock(film, 3), mime="video/mp4", modality=Modality.VIDEO).facts
+    assert isinstance(facts, VideoFacts)
+
+    assert facts.audio_duration_high_s == pytest.approx(TWENTY, abs=0.1)
+    assert facts.duration_high_s >= 0.95 * TWENTY
+    assert facts.frames == 200

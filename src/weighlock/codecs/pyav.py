@@ -184,10 +184,7 @@ class _Reading:
             if track is None:
                 raise MalformedMedia(f"FFmpeg sees a track {stream.id} that its movie header does not list")
             found[stream.index] = self._of_track(stream, track, movie.timescale)
-        varying = [stream for stream in self.sounds if _codec(stream) in ("opus", "flac")]
-        for stream, tally in self._walk(varying).items() if varying else ():
-            track = movie.track(stream.id)
-            trust_content(found[stream.index], tally.content_s, clock_s=track.media_s if track else 0.0)
+        self._count_sound(movie, found)
         if not any(evidence.packets for evidence in found.values()):
             self._note("no_samples", "it holds a header but no samples, as the first segment of a stream does")
         return found, FactSource.HEADER
@@ -199,6 +196,18 @@ class _Reading:
         evidence = Evidence(start_s=start, end_s=end, claims=claims, packets=track.samples, steady=steady(track.deltas))
         trust_frames(evidence, track.samples * frame_s(stream), clock_s=track.media_s)
         return evidence
+
+    def _count_sound(self, movie: Movie, found: dict[int, Evidence]) -> None:
+        """Hold the clock against packets that say themselves how long they are; no sample table does."""
+        varying = [stream for stream in self.sounds if _codec(stream) in ("opus", "flac")]
+        if not varying:
+            return
+        for stream in self.pictures:
+            if hasattr(stream, "discard"):  # FFmpeg then skips over their samples instead of reading them
+                stream.discard = av.stream.Discard.all
+        for stream, tally in self._walk(varying).items():
+            track = movie.track(stream.id)
+            trust_content(found[stream.index], tally.content_s, clock_s=track.media_s if track else 0.0)
 
     def _may_skip(self, skeleton: ebml.Skeleton) -> bool:
         """Whether block times suffice: where every block was counted and holds a known length of sound.
