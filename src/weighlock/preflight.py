@@ -5,6 +5,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weighlock import mime
 from weighlock.codecs import ProbeLimits, text_facts
 from weighlock.codecs.source import OpenSource, open_source
-from weighlock.errors import ConfigError, UnknownMediaType, UnsupportedMedia, WeighlockError
+from weighlock.errors import ConfigError, ProberUnavailable, UnknownMediaType, UnsupportedMedia, WeighlockError
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
 from weighlock.mime import Flag
 from weighlock.planning.weigh import Examined
@@ -58,6 +59,7 @@ class Preflight:
         self._probers: list[Prober] = []
         """One, from the first need on."""
         self._probed = False
+        self._held: dict[str, Any] | None = None
         if preload:
             load_price_list()
             self._prober()
@@ -86,7 +88,10 @@ class Preflight:
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
-        return self._prober().confinement().as_dict() if self._probed else None
+        if self._probed:
+            with contextlib.suppress(ProberUnavailable):  # closed meanwhile: what held then is told
+                self._held = self._prober().confinement().as_dict()
+        return self._held
 
     def check(
         self,

@@ -236,3 +236,20 @@ def test_playlists_under_any_label_reach_nothing(
     ):
         assert isinstance(attacked(prober, playlist, mime, modality), InputError)
     assert callers == []
+
+
+@pytest.mark.parametrize(("mime", "modality"), [("video/mp4", VIDEO), ("video/webm", VIDEO), ("audio/mpeg", AUDIO)])
+def test_the_allow_lists_hold_where_no_filter_of_system_calls_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: tuple[int, list[object]], mime: str, modality: Modality
+) -> None:
+    """The filter would hide a missing allow-list: here a playlist is stopped by FFmpeg's own lists or not at all."""
+    port, callers = trap
+    (tmp_path / "victim.mp4").write_bytes(media.video(1))
+    monkeypatch.chdir(tmp_path)
+
+    with Prober(supervised=True) as prober:
+        for playlist in (media.CONCAT % b"victim.mp4", media.HLS % port, media.SDP % port):
+            begin = time.monotonic()
+            assert isinstance(attacked(prober, playlist, mime, modality), InputError)
+            assert time.monotonic() - begin < 5
+    assert callers == []
