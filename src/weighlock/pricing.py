@@ -216,7 +216,7 @@ def load_price_list() -> None:
 
 @cache
 def _google() -> Any:
-    with _deferred("httpx2"):
+    with _deferred("asyncio"), _deferred("httpx2"):
         from genai_prices.data import providers
 
     return next(provider for provider in providers if provider.id == "google")
@@ -226,7 +226,8 @@ def _google() -> Any:
 def _deferred(name: str) -> Iterator[None]:
     """Inside, `import name` costs nothing: the module loads when something is first asked of it.
 
-    The package's updater imports an HTTP client at its top, which costs more than all the rest and is never used here.
+    The package's updater imports an event loop and an HTTP client at its top, which cost more than all the rest and are
+    never used here.
     """
     if name in sys.modules:
         yield

@@ -65,8 +65,10 @@ def images(folder: Path, rounds: int) -> Iterator[Comparison]:
     rules = RuleBook.packaged().for_model("gemini-3.8-flash", Backend.DEVELOPER, date(2026, 11, 30))
     controls = Controls()
 
+    parts = [MediaPart(source=path, label="image") for path in paths]
+
     def weighed() -> int:
-        return sum(_image_tokens(path, controls, rules) for path in paths)
+        return sum(_image_tokens(part, controls, rules) for part in parts)
 
     def pillow() -> None:
         for path in paths:
@@ -160,8 +162,8 @@ def _sniffed(path: Path) -> str:
     return truth.refine_text(found.mime, path.name)
 
 
-def _image_tokens(path: Path, controls: Controls, rules: object) -> int:
-    with open_source(MediaPart(source=path, label="image"), max_bytes=1 << 40) as source:
+def _image_tokens(part: MediaPart, controls: Controls, rules: object) -> int:
+    with open_source(part, max_bytes=1 << 40) as source:
         window = Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
         size = image_size(window, sniff(window).mime)
         assert size is not None

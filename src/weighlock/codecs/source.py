@@ -30,7 +30,7 @@ class OpenSource:
 
     __slots__ = ("_data", "_fd", "head", "size_bytes")
 
-    def __init__(self, *, fd: int | None, data: bytes | None, size_bytes: int, head: bytes) -> None:
+    def __init__(self, fd: int | None, data: bytes | None, size_bytes: int, head: bytes) -> None:
         self._fd = fd
         self._data = data
         self.size_bytes = size_bytes
@@ -82,7 +82,7 @@ def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
 
 
 def _of_bytes(data: bytes) -> OpenSource:
-    return OpenSource(fd=None, data=data, size_bytes=len(data), head=data[:HEAD_BYTES])
+    return OpenSource(None, data, len(data), data[:HEAD_BYTES])
 
 
 def _of_path(path: Path) -> OpenSource:
@@ -97,7 +97,7 @@ def _of_path(path: Path) -> OpenSource:
         if not stat.S_ISREG(status.st_mode):
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a regular file")
             raise UnreadableSource(f"is {kind}; name a regular file, or pipe its bytes to `-`")
-        return OpenSource(fd=fd, data=None, size_bytes=status.st_size, head=os.pread(fd, HEAD_BYTES, 0))
+        return OpenSource(fd, None, status.st_size, os.pread(fd, HEAD_BYTES, 0))
     except OSError as error:
         os.close(fd)
         raise UnreadableSource(_reason(error, path)) from error
