@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import io
@@ -78,11 +79,17 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         _forget_output()
-        _say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
+        _say(f"{error.filename}: {error.strerror}" if error.filename else _nameless(error))
         sys.exit(EXIT_USAGE)
     except WeighlockError as error:
         _say(f"{'configuration' if isinstance(error, ConfigError) else error.code}: {error}")
         sys.exit(EXIT_USAGE)
+
+
+def _nameless(error: OSError) -> str:
+    if error.errno == errno.ENOENT:
+        return "the working directory is gone; change to one that exists"
+    return error.strerror or str(error)
 
 
 def _say(words: str) -> None:

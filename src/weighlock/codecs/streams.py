@@ -48,12 +48,17 @@ class Evidence:
 
 
 def mismatch(presented_s: float, claims: dict[str, float]) -> str | None:
-    """What disagrees by more than 5 % and 0.2 s, in one line; `None` when all agree. A claim of 0 is no claim."""
-    named = {"shown": presented_s, **{name: value for name, value in claims.items() if value > 0}}
-    low, high = min(named, key=named.__getitem__), max(named, key=named.__getitem__)
-    if named[high] - named[low] <= MISMATCH_S or named[high] <= named[low] * MISMATCH_RATIO:
+    """What disagrees by more than 5 % and 0.2 s, in one line; `None` when all agree. A claim of 0 is no claim.
+
+    Told is the claim furthest from what would be played.
+    """
+    said = {name: value for name, value in claims.items() if value > 0}
+    values = (presented_s, *said.values())
+    low_s, high_s = min(values), max(values)
+    if high_s - low_s <= MISMATCH_S or high_s <= low_s * MISMATCH_RATIO:
         return None
-    return f"{low} {named[low]:,.2f} s, {high} {named[high]:,.2f} s"
+    furthest = max(said, key=lambda name: abs(said[name] - presented_s))
+    return f"it plays for {presented_s:,.2f} s, by {furthest} for {said[furthest]:,.2f} s"
 
 
 def refuse_too_dense(payload_bytes: int, high_s: float, *, rate_hz: int = 0, channels: int = 0) -> None:
