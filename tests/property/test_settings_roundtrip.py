@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -135,8 +134,15 @@ def test_whatever_the_file_and_the_variables_hold_a_mistake_is_a_config_error(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weighlock.yaml"
         path.write_text(dump_yaml({"version": 1, **values}), encoding="utf-8")
-        with contextlib.suppress(ConfigError):
-            load(path, environ=environ, cwd=Path(folder))
+        try:
+            settings = load(path, environ=environ, cwd=Path(folder))
+        except ConfigError as error:
+            mistakes = error.figures["problems"]
+        else:
+            mistakes = None
+            assert settings.default.model
+
+        assert mistakes is None or all(mistakes)
 
 
 ANYTHING = st.text(max_size=8) | st.sampled_from(["1e999999999", "\x1b[31m", "[", "*", "&a", "9" * 400, "a" * 1_000])
