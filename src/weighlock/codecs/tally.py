@@ -105,3 +105,8 @@ def frame_s(stream: Any) -> float:
     if context is None or context.name.split("_")[0] not in ("aac", "mp3", "mp3float", "mp2", "mp2float", "ac3"):
         return 0.0
     return context.frame_size / context.sample_rate if context.frame_size and context.sample_rate else 0.0
+
+
+def codec_name(stream: Any) -> str | None:
+    """FFmpeg's name of the codec, whichever of its decoders is at work; `None` where it knows no decoder."""
+    return stream.codec_context.codec.canonical_name if stream.codec_context is not None else None
