@@ -9,23 +9,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weighlock.errors import BudgetExceeded, ConfigError, InputError, WeighlockError
+    from weighlock.errors import ConfigError, InputError, ServiceError, WeighlockError
     from weighlock.media.tokens import TokenRange
+    from weighlock.planning.admit import Decision, LimitCheck, Verdict
+    from weighlock.planning.weigh import CostRange, Tally, Weighed
     from weighlock.preflight import Preflight, check
     from weighlock.report import Report
     from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Placement
     from weighlock.rules import Controls, RuleBook
-    from weighlock.settings import Settings, load
+    from weighlock.scales import Asked
+    from weighlock.settings import Clip, Settings, load
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Asked": "scales",
     "Backend": "request",
-    "BudgetExceeded": "errors",
     "Carrier": "request",
+    "Clip": "settings",
     "ConfigError": "errors",
     "Controls": "rules",
+    "CostRange": "planning.weigh",
+    "Decision": "planning.admit",
     "InputError": "errors",
+    "LimitCheck": "planning.admit",
     "MediaPart": "request",
     "MediaResolution": "request",
     "Modality": "request",
@@ -33,20 +40,28 @@ _HOMES = {
     "Preflight": "preflight",
     "Report": "report",
     "RuleBook": "rules",
+    "ServiceError": "errors",
     "Settings": "settings",
+    "Tally": "planning.weigh",
     "TokenRange": "media.tokens",
+    "Verdict": "planning.admit",
+    "Weighed": "planning.weigh",
     "WeighlockError": "errors",
     "check": "preflight",
     "load": "settings",
 }
 
 __all__ = [
+    "Asked",
     "Backend",
-    "BudgetExceeded",
     "Carrier",
+    "Clip",
     "ConfigError",
     "Controls",
+    "CostRange",
+    "Decision",
     "InputError",
+    "LimitCheck",
     "MediaPart",
     "MediaResolution",
     "Modality",
@@ -54,8 +69,12 @@ __all__ = [
     "Preflight",
     "Report",
     "RuleBook",
+    "ServiceError",
     "Settings",
+    "Tally",
     "TokenRange",
+    "Verdict",
+    "Weighed",
     "WeighlockError",
     "__version__",
     "check",

@@ -100,20 +100,6 @@ class UnreadableSource(InputError):
     code = "unreadable_source"
 
 
-class BudgetError(WeighlockError):
-    """Policy: what the endpoint may spend."""
-
-    code = "budget"
-    http_status = 429
-
-
-class BudgetExceeded(BudgetError):
-    """A per-request limit would be broken; waiting does not help."""
-
-    code = "budget_exceeded"
-    http_status = 400
-
-
 class ServiceError(WeighlockError):
     """Outside: something we depend on did not answer."""
 

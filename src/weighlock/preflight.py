@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Self
 from weighlock import mime
 from weighlock.codecs import ProbeLimits, text_facts
 from weighlock.codecs.source import OpenSource, open_source
-from weighlock.errors import ConfigError, ProberUnavailable, UnknownMediaType, UnsupportedMedia, WeighlockError
+from weighlock.errors import (
+    ConfigError,
+    InputError,
+    ProberUnavailable,
+    ServiceError,
+    UnknownMediaType,
+    UnsupportedMedia,
+    WeighlockError,
+)
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
 from weighlock.mime import Flag
 from weighlock.planning.weigh import Examined
@@ -27,7 +35,8 @@ from weighlock.report import Report
 from weighlock.request import Backend, MediaPart, Modality
 from weighlock.rules import Controls, RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.settings import Confinement, Settings, load
+from weighlock.settings import Clip, Confinement, Settings, load
+from weighlock.settings.amounts import parse_clip
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
@@ -102,6 +111,7 @@ class Preflight:
         model: str | None = None,
         backend: Backend | str | None = None,
         controls: Controls | None = None,
+        clip: Clip | str | None = None,
         output_tokens: int | None = None,
         on: date | None = None,
     ) -> Report:
@@ -116,11 +126,13 @@ class Preflight:
             model: The endpoint's when left out.
             backend: `developer` or `vertex`; the endpoint's account's when left out.
             controls: Resolution, frame rate, offsets, placement, carrier; the endpoint's settings when left out.
+            clip: Of video and audio: `last 60s`, `first 2m`, `30-90`; the endpoint's when left out.
             output_tokens: The expected answer, added to the cost.
             on: The day whose rules and prices apply; today (UTC) when left out.
 
         Raises:
             ConfigError: no such endpoint or backend.
+            InputError: a clip that is none, or a negative `output_tokens`.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
         asked = Asked(
@@ -128,14 +140,19 @@ class Preflight:
             model=model,
             backend=_backend(backend),
             controls=controls,
+            clip=_clip(clip),
             output_tokens=output_tokens,
             on=on,
         )
         scales = self.scales(asked)
         examined = list(self.examine(_each_part(parts)))
+        for one in examined:
+            if isinstance(one.error, ServiceError):  # ours to answer for, not the medium's
+                raise one.error
+        confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
-        return replace(scales.weigh(examined), confinement=self.confinement())
+        return replace(scales.weigh(examined), confinement=confinement)
 
     def scales(self, asked: Asked | None = None) -> Scales:
         """Rules, prices and limits for one endpoint, model and backend, to weigh many requests on.
@@ -146,7 +163,10 @@ class Preflight:
         return Scales(self.settings, self.rules, asked or Asked())
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
-        """What each medium is, in order. Those that need the confined worker are probed side by side."""
+        """What each medium is, in order. Those that need the confined worker are probed side by side.
+
+        Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
+        """
         workers = self.settings.safety.workers
         waiting: deque[Examined | Future[Examined]] = deque()
         pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
@@ -185,9 +205,9 @@ class Preflight:
                     anomalies=tuple(Anomaly(code=flag, detail=_ODD[flag]) for flag in sniffed.flags if flag in _ODD),
                 )
                 probed = self._measure(source, window, known, probing=probing)
-                return _with_facts(known, probed) if probed else None
+                return _with_facts(replace(known, probed=probing), probed) if probed else None
         except WeighlockError as error:
-            return replace(known, error=error)
+            return replace(known, error=error, probed=probing)
 
     def _measure(self, source: OpenSource, window: mime.Window, known: Examined, *, probing: bool) -> Probed | None:
         found, modality = known.mime or "", known.modality
@@ -221,7 +241,9 @@ def check(
     model: str | None = None,
     backend: Backend | str | None = None,
     controls: Controls | None = None,
+    clip: Clip | str | None = None,
     output_tokens: int | None = None,
+    on: date | None = None,
     config: Path | None = None,
 ) -> Report:
     """Weighs media as one request, with the settings the command line would use. See `Preflight.check`."""
@@ -233,8 +255,19 @@ def check(
             model=model,
             backend=backend,
             controls=controls,
+            clip=clip,
             output_tokens=output_tokens,
+            on=on,
         )
+
+
+def _clip(words: Clip | str | None) -> Clip | None:
+    if not isinstance(words, str):
+        return words
+    try:
+        return parse_clip(words)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def _backend(name: Backend | str | None) -> Backend | None:
@@ -245,6 +278,8 @@ def _backend(name: Backend | str | None) -> Backend | None:
 
 
 def _each_part(parts: Parts) -> Iterator[MediaPart]:
+    if isinstance(parts, bytes | bytearray | memoryview):
+        raise TypeError("bytes need a name for the report: MediaPart(source=…, label=…)")
     return map(as_part, [parts] if isinstance(parts, str | Path | MediaPart) else parts)
 
 
@@ -252,6 +287,8 @@ def as_part(source: MediaPart | Path | str) -> MediaPart:
     """A path as a part: called by its file name, declared as its extension claims."""
     if isinstance(source, MediaPart):
         return source
+    if not isinstance(source, str | Path):
+        raise TypeError(f"a part is a path or a MediaPart, not {type(source).__name__}")
     path = Path(source)
     return MediaPart(source=path, label=path.name, declared_mime=mime.declared_from_name(path.name))
 

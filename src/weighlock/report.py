@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal
@@ -43,8 +43,9 @@ class Scale:
     """How the name was understood, where it is not the rules' own."""
     model_hint: str | None = None
     """`; did you mean …?` for a model without rules."""
-    verb: str = "refuses"
-    """What the endpoint does to a request over its limits, as its mode says."""
+    mode: str = "enforce"
+    on_exceed: str = "reject"
+    """With `mode`, what the endpoint does to a request over its limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class Report:
             "tokens": {modality.value: asdict(tally) for modality, tally in self.tokens.items()},
             "cost_usd": cost_dict(self.cost),
             "verdict": self.verdict.decision.value,
-            "limits": [_limit_dict(check) for check in self.verdict.limits] if self.weighed else [],
+            "limits": [_limit_dict(check) for check in self.verdict.limits],
             "refused_by_service": list(self.refused),
             "refusal": self.refusal,
         }
@@ -110,8 +111,12 @@ def scale_dict(scale: Scale) -> dict[str, Any]:
         "resolved_model": scale.resolved_model,
         "known_model": scale.known_model,
         "model_note": scale.model_note,
+        "model_hint": scale.model_hint and scale.model_hint.removeprefix("; "),
         "backend": scale.backend.value,
         "endpoint": scale.endpoint,
+        "owner": scale.owner,
+        "mode": scale.mode,
+        "on_exceed": scale.on_exceed,
         "rule_date": scale.rule_date.isoformat(),
         "price_source": scale.price_source,
         "price_notes": list(scale.price_notes),
@@ -161,7 +166,13 @@ def _tokens(part: Weighed, total: Tally) -> dict[str, Any]:
         **asdict(total),
         "billed_as": billed,
         "by_modality": {
-            tokens.modality.value: {"low": tokens.low, "likely": tokens.likely, "high": tokens.high}
+            tokens.modality.value: {
+                "low": tokens.low,
+                "likely": tokens.likely,
+                "high": tokens.high,
+                "rule_id": tokens.rule_id,
+                "confidence": tokens.confidence.value,
+            }
             for tokens in part.tokens
         },
     }
@@ -196,7 +207,7 @@ def refusal(report: Report) -> str:
     """Why the endpoint refuses, what costs what, and the knob that would fit. One paragraph for a person."""
     scale, verdict = report.scale, report.verdict
     over = [_over(check, report) for check in verdict.over]
-    sentences = [f"{scale.endpoint} {scale.verb}: {'; '.join([*over, *verdict.reasons])}."]
+    sentences = [f"{scale.endpoint} {_verb(scale)}: {'; '.join([*over, *verdict.reasons])}."]
     if verdict.over:
         sentences += [report.explanation or "", _way_out(report)]
     if scale.owner:
@@ -204,12 +215,18 @@ def refusal(report: Report) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def _verb(scale: Scale) -> str:
+    if scale.mode == "observe":
+        return "would refuse (mode: observe)"
+    return "warns (on_exceed: warn)" if scale.on_exceed == "warn" else "refuses"
+
+
 def _over(check: LimitCheck, report: Report) -> str:
     bound = "up to " if check.likely <= check.limit else ""
     need = check.high if bound else check.likely
     match check.name:
         case "cost_usd":
-            return f"{bound}${need:.4f} a request, limit ${check.limit:f}"
+            return f"{bound}${_told_apart(Decimal(need), Decimal(check.limit))} a request, limit ${check.limit:f}"
         case "media_parts":
             return f"{need} media parts, limit {check.limit}"
         case "bytes":
@@ -219,30 +236,42 @@ def _over(check: LimitCheck, report: Report) -> str:
     return f"{what} {bound}{need:,} tokens, limit {check.limit:,}{rule}"
 
 
+def _told_apart(amount: Decimal, limit: Decimal) -> str:
+    """The amount with four decimals, or as many more as it takes not to read like the limit."""
+    for places in range(4, 12):
+        if Decimal(words := f"{amount:.{places}f}") != limit:
+            break
+    return words
+
+
 def _rule_ids(check: LimitCheck, report: Report) -> str:
     found = {tokens.rule_id for part in report.parts for tokens in part.tokens if tokens.modality is check.modality}
     return ", ".join(sorted(found)) or "-"
 
 
 def _way_out(report: Report) -> str:
-    over, advice = report.verdict.over, report.advice
-    lowerable = [check for check in over if check.name not in ("media_parts", "bytes")]
-    fewer = "" if len(lowerable) == len(over) else f"Send fewer or smaller files, or raise {_knob(over[-1], report)}."
-    if not lowerable:
-        return fewer
+    counted = [check for check in report.verdict.over if check.name in ("media_parts", "bytes")]
+    sentences = [_advice(report)] if len(counted) < len(report.verdict.over) else []
+    if counted:
+        sentences.append(f"Send fewer or smaller files, or raise {_knobs(counted, report)}.")
+    return " ".join(sentences)
+
+
+def _advice(report: Report) -> str:
+    advice = report.advice
     if advice is None or not advice.settings:
-        return f"No setting of the media lowers it; raise {_knob(lowerable[0], report)}, or send less."
+        lowerable = [check for check in report.verdict.over if check.name not in ("media_parts", "bytes")]
+        return f"No setting of the media lowers it; raise {_knobs(lowerable, report)}, or send less."
     settings = "; ".join(_settings_of(advice, report))
     reached = ", ".join(_in_words(modality, tally) for modality, tally in _reached(advice).items())
     if advice.fits:
-        return " ".join(filter(None, (f"Fits with {settings} → {reached}.", fewer)))
-    return (
-        f"The lowest any setting reaches is {settings} → {reached}; raise {_knob(lowerable[0], report)}, or send less."
-    )
+        return f"Fits with {settings} → {reached}."
+    knobs = _knobs(advice.still_over, report)
+    return f"The lowest any setting reaches is {settings} → {reached}; raise {knobs}, or send less."
 
 
-def _knob(check: LimitCheck, report: Report) -> str:
-    return f"limits.{check.name} of {report.scale.endpoint}"
+def _knobs(checks: Sequence[LimitCheck], report: Report) -> str:
+    return f"{' and '.join(f'limits.{check.name}' for check in checks)} of {report.scale.endpoint}"
 
 
 def _settings_of(advice: Advice, report: Report) -> Iterator[str]:

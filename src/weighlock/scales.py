@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
+from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
@@ -14,12 +15,10 @@ from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
-from weighlock.request import Backend, MediaResolution
+from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.rules import Controls, RuleBook
 from weighlock.settings import (
     Clip,
-    Mode,
-    OnExceed,
     OnMimeMismatch,
     OnUnknownModel,
     OnUnknownPrice,
@@ -42,6 +41,10 @@ class Asked:
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
 
+    def __post_init__(self) -> None:
+        if self.output_tokens is not None and self.output_tokens < 0:
+            raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+
 
 class Scales:
     """Stays the same while many requests are weighed. Does nothing but ask the pure rooms.
@@ -63,14 +66,23 @@ class Scales:
         self.rules = rules.for_model(self.model, self.backend, day)
         self.hint = None if self.rules.known else rules.suggestion(self.model)
         location = account.location if self.backend is account.backend else None
-        self.prices = prices_for(self.model, self.backend, on=day, location=location, pricing=settings.pricing)
+        contract = settings.pricing
+        # A contract may name the model as it is asked for; the lists know it by its own name.
+        priced = self.rules.model if self.rules.known and self.model not in contract.overrides else self.model
+        self.prices = self._priced(prices_for(priced, self.backend, on=day, location=location, pricing=contract))
         self._policy_reasons = tuple(self._reasons())
-        self.change = upcoming_change(self.model, self.backend, on=day, pricing=settings.pricing)
+        self.change = upcoming_change(priced, self.backend, on=day, pricing=contract)
+
+    def _priced(self, prices: Prices | Unpriced) -> Prices | Unpriced:
+        """The prices, if they price all that is asked: an answer nobody prices leaves the whole request unpriced."""
+        rates = (prices.base, prices.long) if isinstance(prices, Prices) else ()
+        if self.output_tokens and any(rate is not None and rate.output is None for rate in rates):
+            return Unpriced(model=self.model, reason=f"no output rate is known for {self.model}")
+        return prices
 
     def weigh(self, examined: Iterable[Examined]) -> Report:
         """The receipt of one request made of these media."""
-        refuse = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT
-        parts = [weigh(one, self._controls(one), self.rules, refuse_mislabelled=refuse) for one in examined]
+        parts = self.parts(examined)
         tokens = by_modality(parts)
         cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens) if tokens or not parts else None
         verdict = self._verdict(parts, cost)
@@ -86,12 +98,25 @@ class Scales:
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
         )
 
+    def parts(self, examined: Iterable[Examined], controls: Controls | None = None) -> list[Weighed]:
+        """The media under the caller's controls, or others in their place, and the endpoint's policy."""
+        refuse, asked = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT, controls or self.controls
+        return [weigh(one, self._controls(one, asked), self.rules, refuse_mislabelled=refuse) for one in examined]
+
+    @property
+    def fps(self) -> float:
+        """Frames sampled a second where a part says nothing else."""
+        standing = self.endpoint.media.get(Modality.VIDEO)
+        return self.controls.fps or (standing and standing.fps) or self.rules.video(self.controls).default_fps
+
     def judge(self, parts: Sequence[Weighed]) -> Verdict:
         """What the endpoint's per-request limits say to these parts."""
         return self._verdict(parts, cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens))
 
     def _verdict(self, parts: Sequence[Weighed], cost: CostRange | None) -> Verdict:
-        return admit(parts, self.endpoint.limits, cost, reasons=self._policy_reasons)
+        wrong = [part for part in parts if isinstance(part.error, MimeMismatch)]
+        mislabelled = (f"{part.examined.label} is {part.error}" for part in wrong)
+        return admit(parts, self.endpoint.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
 
     @property
     def scale(self) -> Scale:
@@ -106,7 +131,8 @@ class Scales:
             backend=self.backend,
             endpoint=self.endpoint.name,
             owner=self.endpoint.owner,
-            verb=self._verb,
+            mode=self.endpoint.mode.value,
+            on_exceed=self.endpoint.on_exceed.value,
             rule_date=self.rules.rule_date,
             price_source=prices.source if isinstance(prices, Prices) else None,
             price_notes=prices.notes if isinstance(prices, Prices) else (),
@@ -115,15 +141,9 @@ class Scales:
             output_tokens=self.output_tokens,
         )
 
-    @property
-    def _verb(self) -> str:
-        if self.endpoint.mode is Mode.OBSERVE:
-            return "would refuse (mode: observe)"
-        return "warns (on_exceed: warn)" if self.endpoint.on_exceed is OnExceed.WARN else "refuses"
-
-    def _controls(self, examined: Examined) -> Controls:
+    def _controls(self, examined: Examined, asked: Controls) -> Controls:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
-        asked, clip = self.controls, self.clip
+        clip = self.clip
         standing = self.endpoint.media.get(examined.modality) if examined.modality else None
         if standing is not None:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
@@ -144,7 +164,7 @@ class Scales:
     def _reasons(self) -> Iterator[str]:
         """Refusals that no limit explains; the same for every request."""
         endpoint, hint = self.endpoint, f" ({self.hint[2:]})" if self.hint else ""
-        if not endpoint.allows(self.model):
+        if not (endpoint.allows(self.model) or endpoint.allows(self.rules.model)):
             yield f"model {self.model} is not in its list (models: {', '.join(endpoint.models or ())})"
         if not self.rules.known and endpoint.on_unknown_model is OnUnknownModel.REJECT:
             yield f"no rules for model {self.model}{hint} (on_unknown_model: reject)"

@@ -117,7 +117,11 @@ def test_a_wrong_label_is_refused_where_the_policy_says_so(run: Run, tmp_path: P
 
     result = run(path, "--format", "json")
 
-    assert document(result)["parts"][0]["error"]["code"] == "mime_mismatch"
+    report = document(result)
+    assert report["parts"][0]["error"]["code"] == "mime_mismatch"
+    assert (report["verdict"], result.exit_code) == ("reject", 3)
+    assert "labelled image/png, the bytes are image/jpeg" in report["refusal"]
+    assert " reject " in run(path).stdout
 
 
 def test_over_a_limit_is_exit_code_3_with_a_refusal_that_names_the_knob(run: Run, film: Path, tmp_path: Path) -> None:
@@ -182,6 +186,45 @@ def test_compare_is_a_matrix_of_models_and_settings(run: Run, shot: Path, film: 
     assert cells["gemini-3.8-flash", "low"]["tokens"]["IMAGE"]["likely"] < 280
     assert cells["gemini-2.5-flash", "fps 0.5"]["tokens"]["VIDEO"]["likely"] == 2 * 263
     assert "gemini-2.5-flash" in run(shot, "--compare", "gemini-2.5-flash").stdout
+
+
+def test_compare_weighs_as_check_does(run: Run, film: Path) -> None:
+    options = ("--clip", "1-3", "--endpoint", "meeting_notes", "--format", "json")
+
+    plain = document(run(film, *options))["total"]
+    cells = document(run(film, *options, "--compare", "gemini-3.8-flash"))["compare"]
+
+    assert cells[0]["total"] == plain
+    assert [cell["setting"] for cell in cells][-1] == "fps 0.1"
+
+
+def test_compare_tells_which_files_are_in_no_figure(run: Run, shot: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.png").touch()
+
+    report = document(run(shot, tmp_path / "empty.png", "--compare", "gemini-3.8-flash", "--format", "json"))
+    nothing = document(run(tmp_path / "empty.png", "--compare", "gemini-3.8-flash", "--format", "json"))
+
+    assert [Path(error["source"]).name for error in report["errors"]] == ["empty.png"]
+    assert nothing["compare"][0]["total"] is nothing["compare"][0]["cost_usd"] is None
+
+
+def test_every_format_tells_what_the_service_refuses_as_a_whole(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("word " * 1_200_000)
+
+    each = document(run(tmp_path, "--format", "json"))["parts"][0]
+    row = next(csv.DictReader(io.StringIO(run(tmp_path, "--format", "csv").stdout)))
+
+    assert "the service takes 1,048,576" in each["refused_by_service"][0]
+    assert "the service takes 1,048,576" in row["refused_by_service"]
+
+
+def test_confinement_is_of_this_report_in_every_document(run: Run, tmp_path: Path, shot: Path, film: Path) -> None:
+    models = document(run(film, "--model", "gemini-2.5-flash,gemini-3.8-flash", "--format", "json"))["models"]
+    lines = [json.loads(line) for line in run(film, shot, "--each", "--format", "jsonl").stdout.splitlines()]
+
+    assert all(model["confinement"]["mechanism"] for model in models)
+    assert lines[0]["confinement"] is not None
+    assert lines[1]["confinement"] is None
 
 
 def test_clip_fps_and_resolution_change_the_figure(run: Run, film: Path) -> None:
@@ -345,7 +388,7 @@ def test_what_could_not_be_weighed_is_unknown_and_not_zero(run: Run, tmp_path: P
     table = run(tmp_path).stdout
 
     assert together["total"] is together["cost_usd"] is None
-    assert together["limits"] == []
+    assert {limit["name"] for limit in together["limits"]} == {"media_parts", "bytes"}
     assert each["request"] == {"total": None, "tokens": {}, "cost_usd": None}
     assert (row["tokens_likely"], row["cost_usd"], row["verdict"]) == ("", "", "unknown")
     assert "nothing weighed" in table

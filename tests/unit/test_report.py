@@ -51,7 +51,9 @@ def test_the_refusal_of_text_says_that_no_setting_lowers_it(triage: Scales) -> N
     report = triage.weigh([prompt_text("word " * 20_000)])
 
     assert report.refusal is not None
-    assert "No setting of the media lowers it; raise limits.prompt_tokens of bug_triage" in report.refusal
+    assert "No setting of the media lowers it; raise limits.prompt_tokens and limits.cost_usd of bug_triage" in (
+        report.refusal
+    )
 
 
 def test_many_changed_files_are_told_in_short(triage: Scales) -> None:
@@ -80,7 +82,7 @@ def test_limits_that_no_setting_lowers_ask_for_fewer_files(tmp_path: Path) -> No
 
     assert refusal is not None
     assert "2 media parts, limit 1; 2,000 bytes of media, limit 1,500" in refusal
-    assert "Send fewer or smaller files, or raise limits.bytes of default." in refusal
+    assert "Send fewer or smaller files, or raise limits.media_parts and limits.bytes of default." in refusal
     assert "resolution" not in refusal
 
 
@@ -135,6 +137,70 @@ def test_settings_of_the_endpoint_apply_where_the_caller_is_silent(tmp_path: Pat
 
     assert standing.as_dict()["tokens"]["VIDEO"]["likely"] == 20 * 66
     assert asked.as_dict()["tokens"]["VIDEO"]["likely"] == 100 * 66
+
+
+def configured(tmp_path: Path, default: str, rest: str = "") -> Preflight:
+    (tmp_path / "weighlock.yaml").write_text(
+        "version: 1\naccounts: {a: {backend: developer}}\n"
+        f"default: {{account: a, model: gemini-3.8-flash, mode: enforce, {default}}}\n{rest}"
+    )
+    return Preflight(load(None, environ={}, cwd=tmp_path))
+
+
+def test_an_answer_nobody_prices_leaves_the_request_unpriced_and_the_limit_on(tmp_path: Path) -> None:
+    overrides = "pricing: {overrides: {gemini-3.8-flash: {input: 5}}}\n"
+    preflight = configured(tmp_path, "limits: {cost_usd: 0.0001}", overrides)
+
+    report = preflight.scales(Asked(output_tokens=1_000_000, on=DAY)).weigh([examined(screenshot())])
+
+    assert report.cost is None
+    assert report.refusal is not None
+    assert "no output rate is known for gemini-3.8-flash" in report.refusal
+    assert report.as_dict()["unpriced_reason"] == "no output rate is known for gemini-3.8-flash"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gemini-2.5-flash-001",
+        "GEMINI-2.5-FLASH",
+        "models/gemini-2.5-flash",
+        "gemini-2.5-flash@001",
+        " gemini-2.5-flash ",
+    ],
+)
+def test_rules_prices_and_lists_agree_on_a_model_s_name(tmp_path: Path, model: str) -> None:
+    preflight = configured(tmp_path, "models: [gemini-2.5-flash, gemini-3.8-flash], limits: {cost_usd: 1}")
+
+    report = preflight.scales(Asked(model=model, on=DAY)).weigh([examined(screenshot())])
+
+    assert report.scale.known_model
+    assert report.cost is not None
+    assert report.refusal is None
+
+
+def test_an_amount_past_its_limit_never_reads_like_it(tmp_path: Path) -> None:
+    preflight = configured(tmp_path, "limits: {cost_usd: 0.0008}")
+
+    refusal = report_of(preflight.scales(Asked(on=DAY)), screenshot()).refusal
+
+    assert refusal is not None
+    assert "$0.00082 a request, limit $0.0008." in refusal
+
+
+def test_text_is_no_medium_to_the_limits_of_parts_and_bytes(tmp_path: Path) -> None:
+    preflight = configured(tmp_path, "limits: {media_parts: 1, bytes: 1000}")
+
+    report = preflight.scales(Asked(on=DAY)).weigh([examined(screenshot()), prompt_text("word " * 500)])
+
+    assert report.refusal is None
+
+
+def test_the_json_says_whether_the_verdict_binds(triage: Scales) -> None:
+    document = report_of(triage, recording(240)).as_dict()
+
+    assert (document["mode"], document["on_exceed"], document["owner"]) == ("enforce", "shape", "team-support")
+    assert document["parts"][0]["tokens"]["by_modality"]["AUDIO"]["rule_id"] == "gemini-3/sound"
 
 
 def test_an_unknown_model_is_refused_where_the_policy_says_so(tmp_path: Path) -> None:

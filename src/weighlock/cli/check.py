@@ -123,10 +123,10 @@ def check(
 
 
 def _exit_code(outcome: render.Outcome) -> int:
-    if not outcome.weighed:
-        return EXIT_NOTHING
     if outcome.decisions[Decision.REJECT]:
         return EXIT_OVER
+    if not outcome.weighed:
+        return EXIT_NOTHING
     return EXIT_UNREADABLE if outcome.decisions[Decision.UNKNOWN] else 0
 
 

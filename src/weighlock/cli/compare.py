@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from weighlock.cli.printable import printable
 from weighlock.cli.render import print_json
 from weighlock.cli.table import console, dollars_per_thousand, figure, weakest
 from weighlock.media.tokens import Confidence
-from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of, weigh
-from weighlock.report import SCHEMA
+from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of
+from weighlock.report import SCHEMA, cost_dict, scale_dict
 from weighlock.request import MediaResolution, Modality
 from weighlock.rules import Controls
 from weighlock.scales import Scales
@@ -43,11 +43,12 @@ def compare(examined: Sequence[Examined], scales: Sequence[Scales], form: str) -
     rows = [(scale, [_cell(examined, scale, *setting) for setting in _settings(examined, scale)]) for scale in scales]
     match form:
         case "json":
-            print_json({"schema": SCHEMA, "compare": [entry for row in rows for entry in _entries(*row)]})
+            entries = [entry for row in rows for entry in _entries(*row)]
+            print_json({"schema": SCHEMA, "compare": entries, "errors": _errors(examined)})
         case "jsonl":
             for row in rows:
                 for entry in _entries(*row):
-                    print_json(entry, indent=None)
+                    print_json({"schema": SCHEMA, **entry, "errors": _errors(examined)}, indent=None)
         case "csv":
             _csv([entry for row in rows for entry in _entries(*row)])
         case _:
@@ -60,13 +61,13 @@ def _settings(examined: Sequence[Examined], scale: Scales) -> list[tuple[str, Co
     settings = [("as asked" if asked != Controls() else "default", asked)]
     settings += [(level.value, replace(asked, media_resolution=level, part_resolution=None)) for level in _LEVELS]
     if any(one.modality is Modality.VIDEO for one in examined):
-        fps = (asked.fps or 1.0) / 2
+        fps = scale.fps / 2
         settings.append((f"fps {fps:g}", replace(asked, fps=fps)))
     return settings
 
 
 def _cell(examined: Sequence[Examined], scale: Scales, setting: str, controls: Controls) -> Cell:
-    parts = [weigh(one, controls, scale.rules) for one in examined]
+    parts = scale.parts(examined, controls)
     tokens = by_modality(parts)
     return Cell(
         setting=setting,
@@ -76,17 +77,20 @@ def _cell(examined: Sequence[Examined], scale: Scales, setting: str, controls: C
     )
 
 
+def _errors(examined: Sequence[Examined]) -> list[dict[str, str]]:
+    """The files that are in no figure."""
+    return [{"source": o.label, "code": o.error.code, "message": o.error.message} for o in examined if o.error]
+
+
 def _entries(scale: Scales, cells: Sequence[Cell]) -> list[dict[str, Any]]:
     return [
         {
-            "model": scale.model,
-            "backend": scale.backend.value,
+            **scale_dict(scale.scale),
             "setting": cell.setting,
-            "tokens": {m.value: {"low": t.low, "likely": t.likely, "high": t.high} for m, t in cell.tokens.items()},
-            "total": {"low": cell.total.low, "likely": cell.total.likely, "high": cell.total.high},
-            "confidence": cell.confidence.value,
-            "cost_usd": cell.cost and {bound: f"{getattr(cell.cost, bound):f}" for bound in ("low", "likely", "high")},
-            "rule_date": scale.rules.rule_date.isoformat(),
+            "tokens": {modality.value: asdict(tally) for modality, tally in cell.tokens.items()},
+            "total": asdict(cell.total) if cell.tokens else None,
+            "confidence": cell.confidence.value if cell.tokens else None,
+            "cost_usd": cost_dict(cell.cost) if cell.tokens else None,
         }
         for cell in cells
     ]
@@ -98,7 +102,8 @@ def _csv(entries: Sequence[dict[str, Any]]) -> None:
     out.writerow(("model", "backend", "setting", *bounds, *(m.value.lower() for m in Modality), "cost_usd"))
     for entry in entries:
         by_modality = [entry["tokens"].get(m.value, {}).get("likely", "") for m in Modality]
-        row = (entry["model"], entry["backend"], entry["setting"], *entry["total"].values())
+        total = entry["total"] or dict.fromkeys(bounds, "")
+        row = (entry["model"], entry["backend"], entry["setting"], *total.values())
         out.writerow((*row, *by_modality, (entry["cost_usd"] or {}).get("likely", "")))
 
 

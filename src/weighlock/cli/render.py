@@ -84,11 +84,10 @@ class _Json:
         if self._streams:
             sys.stdout.write(self._folders[0].closing(self._confinement()))
             return
-        documents = (
-            [report.as_dict() for report in self._whole] if self._as_one else [f.as_dict() for f in self._folders]
-        )
-        whole = documents[0] if len(documents) == 1 else {"schema": SCHEMA, "models": documents}
-        print_json({**whole, "confinement": self._confinement()})
+        limits = {"confinement": self._confinement()}
+        documents: list[Report | _Folder] = [*self._whole] if self._as_one else [*self._folders]
+        dumped = [{**one.as_dict(), **limits} for one in documents]
+        print_json(dumped[0] if len(dumped) == 1 else {"schema": SCHEMA, "models": dumped})
 
 
 class _Folder:
@@ -129,7 +128,7 @@ class _Folder:
     def _sums(self) -> dict[str, Any]:
         worst = (d for d in (Decision.REJECT, Decision.UNKNOWN) if d in self._decisions)
         return {
-            "total": asdict(Tally.of(self._tokens.values())),
+            "total": asdict(Tally.of(self._tokens.values())) if self._tokens else None,
             "tokens": {m.value: asdict(self._tokens[m]) for m in Modality if m in self._tokens},
             "cost_usd": cost_dict(self._cost),
             "verdict": next(worst, Decision.ADMIT).value,
@@ -148,7 +147,8 @@ class _JsonLines:
 
     def add(self, reports: Sequence[Report]) -> None:
         for report in reports:
-            limits = {"weighed": self._weighed, "confinement": self._confinement()}
+            probed = any(part.examined.probed for part in report.parts)
+            limits = {"weighed": self._weighed, "confinement": self._confinement() if probed else None}
             print_json({**report.as_dict(), **limits}, indent=None)
 
     def close(self, outcome: Outcome) -> None:
@@ -199,7 +199,7 @@ class _Csv:
             part["rule_id"] or "",
             part["confidence"] or "",
             " ".join(anomaly["code"] for anomaly in part["anomalies"]),
-            "; ".join(part["refused_by_service"]),
+            "; ".join((*part["refused_by_service"], *report.refused)),
             part["error"]["code"] if part["error"] else "",
         ]
 
@@ -213,6 +213,7 @@ def _request_of_one(report: Report) -> dict[str, Any]:
         "verdict": sums["verdict"],
         "limits": sums["limits"],
         "refusal": sums["refusal"],
+        "refused_by_service": [*report.parts[0].refused, *report.refused],
     }
 
 

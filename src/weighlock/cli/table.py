@@ -12,6 +12,7 @@ from rich.text import Text
 
 from weighlock.cli.printable import printable
 from weighlock.cli.render import Confinement, Outcome
+from weighlock.errors import MimeMismatch
 from weighlock.media.tokens import Confidence, TokenRange
 from weighlock.planning.admit import Decision, LimitCheck
 from weighlock.planning.weigh import CostRange, Tally, Weighed
@@ -250,11 +251,13 @@ def dollars_per_thousand(cost: CostRange | None, confidence: Confidence) -> str:
 
 
 def _verdict(part: Weighed, report: Report, *, as_one: bool) -> Text:
-    if part.error:
+    if part.error and not isinstance(part.error, MimeMismatch):
         return Text("unreadable", style="yellow")
     if report.verdict.decision is not Decision.REJECT:
         refused = part.refused or report.refused
         return Text("not taken", style="yellow") if refused else Text("admit", style="green")
+    if part.error:
+        return Text("reject", style=_STYLE[Decision.REJECT])
     names = [_short(check) for check in report.verdict.over if not as_one or _has_share(part, check)]
     if as_one and not names:
         return Text("")

@@ -68,7 +68,7 @@ def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
         MediaTooLarge: more than `max_bytes` (`safety.max.file`).
         MalformedMedia: empty.
     """
-    source = _of_bytes(part.source) if isinstance(part.source, bytes) else _of_path(part.source)
+    source = _of_path(part.source) if isinstance(part.source, Path) else _of_bytes(bytes(part.source))
     if 0 < source.size_bytes <= max_bytes:
         return source
     source.close()

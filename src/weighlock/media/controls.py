@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from weighlock.errors import InputError
 from weighlock.request import Carrier, MediaResolution, Placement
+
+_KINDS: dict[str, type[StrEnum]] = {
+    "media_resolution": MediaResolution,
+    "part_resolution": MediaResolution,
+    "placement": Placement,
+    "carrier": Carrier,
+}
+
+
+def _of_kind(name: str, kind: type[StrEnum], value: StrEnum | str | None) -> StrEnum | None:
+    """The member a caller means by its value, such as `low`."""
+    if value is None or type(value) is kind:
+        return value
+    try:
+        return kind(value)
+    except ValueError:
+        raise InputError(f"{name} is one of {', '.join(kind)}, not {value!r}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
     """The settings that decide what one medium costs; a setting that does not concern its modality is ignored.
 
+    Enumerations may be given by value (`"low"`).
+
     Raises:
-        InputError: an `fps` that is not positive, a negative or empty clip, or `ULTRA_HIGH` for a whole request.
+        InputError: an unknown value, an `fps` that is not positive, a negative or empty clip, or `ULTRA_HIGH` for a
+            whole request.
     """
 
     media_resolution: MediaResolution = MediaResolution.UNSPECIFIED
@@ -28,6 +49,8 @@ class Controls:
     carrier: Carrier = Carrier.USER
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            object.__setattr__(self, name, _of_kind(name, kind, getattr(self, name)))
         if self.media_resolution is MediaResolution.ULTRA_HIGH:
             raise InputError("ultra_high can be asked for on a part only; the highest for a whole request is high")
         if self.fps is not None and not 0 < self.fps < float("inf"):

@@ -76,17 +76,18 @@ def admit(
 
 def _checks(parts: Sequence[Weighed], limits: Limits, cost: CostRange | None) -> Iterator[LimitCheck]:
     needs = by_modality(parts)
-    for modality, limit in limits.tokens.items():
-        yield _of_tally(f"tokens.{modality.lower()}", limit, needs.get(modality, Tally()))
-    if limits.prompt_tokens is not None:
-        yield _of_tally("prompt_tokens", limits.prompt_tokens, _total(needs))
+    if needs or not parts:  # where nothing could be weighed, nothing is known to hold against a limit of tokens
+        for modality, limit in limits.tokens.items():
+            yield _of_tally(f"tokens.{modality.lower()}", limit, needs.get(modality, Tally()))
+        if limits.prompt_tokens is not None:
+            yield _of_tally("prompt_tokens", limits.prompt_tokens, _total(needs))
     if limits.cost_usd is not None and cost is not None:
         yield LimitCheck(name="cost_usd", limit=limits.cost_usd, low=cost.low, likely=cost.likely, high=cost.high)
     media = [part for part in parts if part.examined.modality is not Modality.TEXT]
     if limits.media_parts is not None:
         yield _exact("media_parts", limits.media_parts, len(media))
     if limits.bytes is not None:
-        yield _exact("bytes", limits.bytes, sum(part.examined.size_bytes or 0 for part in parts))
+        yield _exact("bytes", limits.bytes, sum(part.examined.size_bytes or 0 for part in media))
 
 
 def _total(needs: Mapping[Modality, Tally]) -> Tally:

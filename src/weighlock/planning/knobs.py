@@ -38,34 +38,66 @@ class Advice:
 
     settings: dict[int, Setting]
     parts: tuple[Weighed, ...]
-    fits: bool
-    """False: this is the lowest any setting reaches, and it is still over."""
+    still_over: tuple[LimitCheck, ...] = ()
+    """Limits of tokens and USD that no setting brings down far enough; empty where it fits."""
+
+    @property
+    def fits(self) -> bool:
+        return not self.still_over
+
+
+class _Ladder:
+    """A part's rungs, weighed as they are asked for; what was taken or passed is not offered again."""
+
+    def __init__(self, part: Weighed, rules: ModelRules) -> None:
+        self._rungs = _rungs(part, rules)
+        self._weighed: list[tuple[Setting, Weighed]] = []
+        self._next = 0
+
+    def below(self, part: Weighed, check: LimitCheck) -> tuple[Setting, Weighed] | None:
+        """The first rung from here on that lowers what `check` measures and that the service would take."""
+        at = self._next
+        while at < len(self._weighed) or self._grow():
+            setting, lower = self._weighed[at]
+            at += 1
+            if _share(lower, check) < _share(part, check) and len(lower.refused) <= len(part.refused):
+                self._next = at
+                return setting, lower
+        return None
+
+    def _grow(self) -> bool:
+        rung = next(self._rungs, None)
+        if rung is not None:
+            self._weighed.append(rung)
+        return rung is not None
 
 
 def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequence[Weighed]], Verdict]) -> Advice:
     """The mildest settings under which every limit of tokens and USD holds, the heaviest part taken down first.
 
     Rungs are ordered by what is lost: resolution before seconds, longer clips before shorter, more frames before fewer.
+    A limit that nothing brings down far enough is set aside, so that the others are still helped.
     """
-    now = list(parts)
-    ladders = {index: _rungs(part, rules) for index, part in enumerate(parts)}
-    taken: dict[int, Setting] = {}
+    now, taken = list(parts), dict[int, Setting]()
+    ladders = [_Ladder(part, rules) for part in parts]
+    hopeless: set[str] = set()
     for _ in range(_MOST_STEPS):
-        broken = _lowerable(judge(now))
-        if not broken:
-            return Advice(settings=taken, parts=tuple(now), fits=True)
-        step = _next_step(now, broken[0], ladders)
-        if step is None:
+        broken = next((check for check in _lowerable(judge(now)) if check.name not in hopeless), None)
+        if broken is None:
             break
-        index, setting, part = step
-        taken[index], now[index] = setting, part
-    return Advice(settings=taken, parts=tuple(now), fits=not _lowerable(judge(now)))
+        for index in sorted(range(len(now)), key=lambda index: _share(now[index], broken), reverse=True):
+            if rung := ladders[index].below(now[index], broken):
+                taken[index], now[index] = rung
+                break
+        else:
+            hopeless.add(broken.name)
+    return Advice(settings=taken, parts=tuple(now), still_over=_lowerable(judge(now)))
 
 
 def heaviest(parts: Sequence[Weighed], over: Sequence[LimitCheck], rules: ModelRules) -> str | None:
     """What weighs most against the first broken limit of tokens or USD, with its arithmetic; `None` without one."""
     check = next((check for check in over if check.name not in _COUNTED), None)
-    if check is None:
+    if check is None or not parts:
         return None
     part = max(parts, key=lambda part: _share(part, check))
     tokens = part.of(check.modality) if check.modality else part.total
@@ -80,19 +112,6 @@ def _lowerable(verdict: Verdict) -> tuple[LimitCheck, ...]:
     return tuple(check for check in verdict.over if check.name not in _COUNTED)
 
 
-def _next_step(
-    parts: Sequence[Weighed], check: LimitCheck, ladders: dict[int, Iterator[tuple[Setting, Weighed]]]
-) -> tuple[int, Setting, Weighed] | None:
-    """The next rung of the heaviest part that can still lower what `check` measures."""
-    heaviest_first = sorted(ladders, key=lambda index: _share(parts[index], check), reverse=True)
-    for index in heaviest_first:
-        for setting, part in ladders[index]:
-            if _share(part, check) < _share(parts[index], check):
-                return index, setting, part
-        del ladders[index]
-    return None
-
-
 def _share(part: Weighed, check: LimitCheck) -> int:
     tally = part.of(check.modality) if check.modality else part.total
     return tally.high
@@ -100,7 +119,7 @@ def _share(part: Weighed, check: LimitCheck) -> int:
 
 def _rungs(part: Weighed, rules: ModelRules) -> Iterator[tuple[Setting, Weighed]]:
     facts = part.examined.facts
-    for setting in _settings(facts, part.controls):
+    for setting in _settings(facts, part.controls, rules):
         controls = replace(part.controls, **setting.changes)
         if isinstance(facts, DocumentFacts) and setting.first_pages:
             yield setting, reweigh(part, controls, _cut(facts, setting.first_pages), rules)
@@ -119,13 +138,13 @@ def _cut(facts: DocumentFacts, pages: int) -> DocumentFacts:
     return replace(facts, pages=pages, pages_high=pages, runs=tuple(runs))
 
 
-def _settings(facts: Facts | None, now: Controls) -> Iterator[Setting]:
+def _settings(facts: Facts | None, now: Controls, rules: ModelRules) -> Iterator[Setting]:
     match facts:
         case ImageFacts():
-            yield from _levels()
+            yield from _levels(rules)
         case VideoFacts(duration_s=duration_s):
-            rates = [_frame_rate(fps) for fps in _FPS if fps < (now.fps or 1)]
-            yield from _levels()
+            rates = [_frame_rate(fps) for fps in _FPS if fps < (now.fps or rules.video(now).default_fps)]
+            yield from _levels(rules)
             yield from rates
             for clip in _clips(duration_s, now):
                 yield clip
@@ -133,7 +152,7 @@ def _settings(facts: Facts | None, now: Controls) -> Iterator[Setting]:
         case AudioFacts(duration_s=duration_s):
             yield from _clips(duration_s, now)
         case DocumentFacts(pages=pages):
-            yield from _levels()
+            yield from _levels(rules)
             for first in (n for n in _PAGES if n < pages):
                 yield Setting(
                     words=f"its first {first} pages" if first > 1 else "its first page", changes={}, first_pages=first
@@ -142,8 +161,14 @@ def _settings(facts: Facts | None, now: Controls) -> Iterator[Setting]:
             return
 
 
-def _levels() -> Iterator[Setting]:
-    return (Setting(words=f"resolution {level.value}", changes={"part_resolution": level}) for level in _RESOLUTIONS)
+def _levels(rules: ModelRules) -> Iterator[Setting]:
+    """On the part where the model honours that; else of the request, which can only lower its other parts too."""
+    if rules.honours_part_resolution:
+        for level in _RESOLUTIONS:
+            yield Setting(words=f"resolution {level.value}", changes={"part_resolution": level})
+    else:
+        for level in _RESOLUTIONS:
+            yield Setting(words=f"the request's resolution {level.value}", changes={"media_resolution": level})
 
 
 def _frame_rate(fps: float) -> Setting:

@@ -44,6 +44,8 @@ class Examined:
     facts: Facts | None = None
     """`None` exactly when `error` is set."""
     anomalies: tuple[Anomaly, ...] = ()
+    probed: bool = False
+    """Whether a codec was asked, in the confined worker."""
     error: WeighlockError | None = None
 
     @property
@@ -202,17 +204,20 @@ def _not_taken(examined: Examined, controls: Controls, rules: ModelRules) -> tup
 def _too_much(examined: Examined, controls: Controls, rules: ModelRules) -> Iterator[str]:
     """The service's own bounds on one medium."""
     size, limits, facts = examined.size_bytes or 0, rules.limits, examined.facts
-    inline = controls.placement is Placement.INLINE
-    if isinstance(facts, DocumentFacts):
-        yield from _over("a PDF of", size, limits.pdf_bytes, "bytes", "split it")
-        yield from _over("a PDF of", facts.pages, limits.pages_per_file, "pages", "split it")
-    elif isinstance(facts, ImageFacts) and inline:
-        yield from _over("an image of", size, limits.inline_image_bytes, "bytes inline", "name it by gs://")
-    if inline:
-        by_reference = "upload it by the Files API" if rules.backend is Backend.DEVELOPER else "name it by gs://"
-        yield from _over(
-            "a request with", -(-size // 3) * 4, limits.inline_request_bytes, "bytes of base64", by_reference
-        )
+    match facts:
+        case DocumentFacts(pages=pages):
+            yield from _over("a PDF of", size, limits.pdf_bytes, "bytes", "split it")
+            yield from _over("a PDF of", pages, limits.pages_per_file, "pages", "split it")
+        case ImageFacts() if controls.placement is Placement.INLINE:
+            yield from _over("an image of", size, limits.inline_image_bytes, "bytes inline", "name it by gs://")
+        case TextFacts():
+            yield from _over("a text of", size, limits.text_bytes, "bytes", "split it")
+        case _:
+            pass
+    if controls.placement is Placement.FILES:
+        yield from _over("a file of", size, limits.file_bytes, "bytes", "clip or split it")
+    elif controls.placement is Placement.URI:
+        yield from _over("a file of", size, limits.url_bytes, "bytes by URL", "upload it")
 
 
 def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> Iterator[str]:
@@ -223,14 +228,26 @@ def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> It
 def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, ...]:
     """Why the service will refuse the request as a whole, though it would take each part."""
     limits, counted = rules.limits, dict.fromkeys(Modality, 0)
+    inline = heard_s = 0
     for part in parts:
-        if part.examined.modality is not None:
-            counted[part.examined.modality] += 1
+        examined = part.examined
+        if examined.modality is not None:
+            counted[examined.modality] += 1
+        if part.controls.placement is Placement.INLINE:
+            inline += (examined.size_bytes or 0) if examined.modality is Modality.TEXT else _base64(examined)
+        if isinstance(examined.facts, AudioFacts):
+            heard_s += int(part.controls.span_s(examined.facts.duration_s))
+    by_reference = "upload by the Files API" if rules.backend is Backend.DEVELOPER else "name media by gs://"
+    total = Tally.of(part.total for part in parts).likely
     return (
-        *_over(
-            "a prompt of", Tally.of(part.total for part in parts).likely, limits.context_tokens, "tokens", "send less"
-        ),
+        *_over("a prompt of", total, limits.context_tokens, "tokens", "send less"),
+        *_over("a request with", inline, limits.inline_request_bytes, "bytes inline, base64 counted", by_reference),
         *_over("a request with", counted[Modality.IMAGE], limits.images, "images", "send fewer"),
         *_over("a request with", counted[Modality.VIDEO], limits.videos, "videos", "send fewer"),
         *_over("a request with", counted[Modality.AUDIO], limits.audio_files, "audio files", "send fewer"),
+        *_over("a request with", heard_s, limits.audio_s, "seconds of sound", "clip it"),
     )
+
+
+def _base64(examined: Examined) -> int:
+    return -(-(examined.size_bytes or 0) // 3) * 4

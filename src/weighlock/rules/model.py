@@ -51,7 +51,7 @@ class ModelRules:
     """When the rules were last compared with their sources."""
     _picked: dict[tuple[str, _Way], Entry | None] = field(default_factory=dict, repr=False, compare=False)
     _accepted: dict[tuple[Carrier, Placement], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
-    _last_image: list[tuple[Controls, ImageRule]] = field(default_factory=list, repr=False, compare=False)
+    _last_image: dict[str, tuple[Controls, ImageRule]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -87,13 +87,13 @@ class ModelRules:
         return entry is not None and isinstance(entry.figure, PartResolution) and entry.figure.honoured
 
     def image(self, controls: Controls) -> ImageRule:
-        last = self._last_image  # a folder of screenshots asks thousands of times with the same controls
-        if not last or last[0][0] is not controls:
+        last = self._last_image.get("pair")  # a folder of screenshots asks thousands of times with the same controls
+        if last is None or last[0] is not controls:
             area, entry = self._figure(Area, "image", self.way(controls))
             warnings = (entry.warning,) if entry.warning else ()
             rule = ImageRule(area=area, provenance=self._provenance(entry, Modality.IMAGE), warnings=warnings)
-            last[:] = [(controls, rule)]
-        return last[0][1]
+            last = self._last_image["pair"] = (controls, rule)
+        return last[1]
 
     def video(self, controls: Controls) -> VideoRule:
         way = self.way(controls)

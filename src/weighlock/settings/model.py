@@ -187,7 +187,7 @@ def admits(models: Iterable[str], model: str) -> bool:
 
 
 def _bare(model: str) -> str:
-    return model.rpartition("/")[2].partition("@")[0]
+    return model.rpartition("/")[2].partition("@")[0].lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

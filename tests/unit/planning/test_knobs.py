@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.planning.drawn import examined, paper, recording, screenshot, song
-from weighlock.media.facts import Facts
+from weighlock.media.facts import Facts, TextFacts
 from weighlock.planning.admit import Decision, Verdict, admit
-from weighlock.planning.knobs import Advice, advise
+from weighlock.planning.knobs import Advice, advise, heaviest
 from weighlock.planning.limits import Limits
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Modality
@@ -43,10 +43,41 @@ def test_a_screenshot_is_made_lighter_by_resolution_only(rules: ModelRules) -> N
 
 
 def test_a_setting_that_saves_nothing_is_never_advised(old_rules: ModelRules) -> None:
+    advice = advice_for(old_rules, Limits(tokens={Modality.TEXT: 100, Modality.AUDIO: 7_000}), recording(240))
+
+    assert advice.fits
+    assert advice.settings[0].words == "clip last 120s"  # no level of resolution and no frame rate lowers sound
+
+
+def test_where_no_part_has_a_resolution_of_its_own_the_request_s_is_advised(old_rules: ModelRules) -> None:
     advice = advice_for(old_rules, Limits(tokens={Modality.IMAGE: 100}), screenshot())
 
+    assert advice.fits
+    assert advice.settings[0].words == "the request's resolution low"
+
+
+def test_a_setting_the_service_would_refuse_is_never_advised(rules: ModelRules) -> None:
+    advice = advice_for(rules, Limits(tokens={Modality.VIDEO: 100}), recording(4))
+
     assert not advice.fits
-    assert not advice.settings
+    assert all(not part.refused for part in advice.parts)
+
+
+def test_one_hopeless_limit_does_not_keep_the_others_from_help(rules: ModelRules) -> None:
+    limits = Limits(tokens={Modality.TEXT: 1, Modality.IMAGE: 300, Modality.DOCUMENT: 10})
+    words = TextFacts(chars=10_000)
+
+    advice = advice_for(rules, limits, words, screenshot(), paper(1))
+
+    assert advice.settings[1].words == "resolution low"
+    assert [check.name for check in advice.still_over] == ["tokens.text", "tokens.document"]
+
+
+def test_nothing_to_lower_is_no_advice(rules: ModelRules) -> None:
+    over = admit([], Limits(prompt_tokens=0), None, reasons=("x",)).limits
+
+    assert advise([], rules, judge_by(Limits(prompt_tokens=0))).fits
+    assert heaviest([], over, rules) is None
 
 
 def test_a_long_document_is_cut_to_its_first_pages(rules: ModelRules) -> None:

@@ -89,21 +89,23 @@ def test_each_backend_has_its_own_name_for_a_type(book: RuleBook, mime: str, dev
 
 def test_what_is_too_big_for_the_service_is_told_with_the_way_round(rules: ModelRules, book: RuleBook) -> None:
     vertex = book.for_model("gemini-3.8-flash", Backend.VERTEX, date(2026, 11, 30))
-    film = examined(recording(240), size_bytes=80_000_000)
     uploaded = Controls(placement=Placement.FILES)
 
-    assert "upload it by the Files API" in weigh(film, Controls(), rules).refused[0]
-    assert weigh(film, uploaded, rules).refused == ()
     assert "name it by gs://" in weigh(examined(screenshot(), size_bytes=8_000_000), Controls(), vertex).refused[0]
     assert "50,000,000: split it" in weigh(examined(paper(2), size_bytes=60_000_000), uploaded, rules).refused[0]
     assert "1,000: split it" in weigh(examined(paper(1_001)), Controls(), rules).refused[0]
+    assert "2,000,000,000" in weigh(examined(recording(240), size_bytes=2_000_000_001), uploaded, rules).refused[0]
 
 
-def test_the_bound_counts_base64_to_the_byte(rules: ModelRules) -> None:
-    fits, too_big = 75_000_000, 75_000_001  # three bytes are four of base64
+def test_the_bytes_inline_are_those_of_the_whole_request_to_the_byte_of_base64(rules: ModelRules) -> None:
+    def refused(*sizes: int, placement: Placement = Placement.INLINE) -> tuple[str, ...]:
+        controls = Controls(placement=placement)
+        return refused_together([weigh(examined(song(), size_bytes=size), controls, rules) for size in sizes], rules)
 
-    assert weigh(examined(song(), size_bytes=fits), Controls(), rules).refused == ()
-    assert weigh(examined(song(), size_bytes=too_big), Controls(), rules).refused
+    assert refused(75_000_000) == ()  # three bytes are four of base64
+    assert "100,000,004 bytes inline" in refused(75_000_001)[0]
+    assert "upload by the Files API" in refused(40_000_000, 40_000_000)[0]
+    assert refused(75_000_001, placement=Placement.FILES) == ()
 
 
 def test_a_request_past_the_context_or_with_too_many_films_is_told(rules: ModelRules) -> None:
