@@ -21,6 +21,7 @@ from weighlock.codecs.source import OpenSource, open_source
 from weighlock.errors import (
     ConfigError,
     InputError,
+    MalformedMedia,
     ProberUnavailable,
     ServiceError,
     UnknownMediaType,
@@ -172,7 +173,8 @@ class Preflight:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
         try:
             for part in parts:
-                waiting.append(self._look(part) or pool.submit(self._probe, part))
+                known, unseen = self._look(part)
+                waiting.append(known if unseen is None else pool.submit(self._probe, part, known, unseen))
                 while waiting and (len(waiting) > workers * _AHEAD or not _pending(waiting[0])):
                     yield _answer(waiting.popleft())
             while waiting:
@@ -183,18 +185,11 @@ class Preflight:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _look(self, part: MediaPart) -> Examined | None:
-        """The answer where the head of the file tells all; `None` where only the confined worker can."""
-        return self._examined(part, probing=False)
-
-    def _probe(self, part: MediaPart) -> Examined:
-        examined = self._examined(part, probing=True)
-        return examined or Examined(label=part.label, error=UnsupportedMedia("could not be measured"))
-
-    def _examined(self, part: MediaPart, *, probing: bool) -> Examined | None:
+    def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
+        """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""
         known = Examined(label=part.label, declared_mime=part.declared_mime)
         try:
-            with open_source(part, max_bytes=self.settings.safety.max_file_bytes) as source:
+            with self._open(part) as source:
                 window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
                 sniffed = mime.sniff(window)
                 known = replace(
@@ -204,24 +199,27 @@ class Preflight:
                     modality=sniffed.modality,
                     anomalies=tuple(Anomaly(code=flag, detail=_ODD[flag]) for flag in sniffed.flags if flag in _ODD),
                 )
-                probed = self._measure(source, window, known, probing=probing)
-                return _with_facts(replace(known, probed=probing), probed) if probed else None
+                told = _told_by_header(source, window, known)
         except WeighlockError as error:
-            return replace(known, error=error, probed=probing)
+            return replace(known, error=error), None
+        return (_with_facts(known, told), None) if told else (known, known.modality)
 
-    def _measure(self, source: OpenSource, window: mime.Window, known: Examined, *, probing: bool) -> Probed | None:
-        found, modality = known.mime or "", known.modality
-        if modality is None:
-            raise _no_medium(found)
-        if modality is Modality.TEXT:
-            return Probed(facts=text_facts(source.descriptor(), size_bytes=source.size_bytes))
-        if modality is Modality.IMAGE and (size := mime.image_size(window, found)):
-            cut = (_TRUNCATED,) if mime.ends_early(window, found) and _TRUNCATED not in known.anomalies else ()
-            return Probed(facts=_image_facts(size), anomalies=cut)
-        if not probing:
-            return None
+    def _probe(self, part: MediaPart, known: Examined, modality: Modality) -> Examined:
+        """What only the confined worker can tell."""
         self._probed = True
-        return self._prober().probe(source.descriptor(), size_bytes=source.size_bytes, mime=found, modality=modality)
+        known = replace(known, probed=True)
+        try:
+            with self._open(part) as source:
+                if source.size_bytes != known.size_bytes:
+                    raise MalformedMedia("it changed while it was being weighed")
+                fd, found = source.descriptor(), known.mime or ""
+                probed = self._prober().probe(fd, size_bytes=source.size_bytes, mime=found, modality=modality)
+        except WeighlockError as error:
+            return replace(known, error=error)
+        return _with_facts(known, probed)
+
+    def _open(self, part: MediaPart) -> OpenSource:
+        return open_source(part, max_bytes=self.settings.safety.max_file_bytes)
 
     def _prober(self) -> Prober:
         # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a
@@ -317,6 +315,23 @@ def probe_limits(settings: Settings) -> ProbeLimits:
         max_frames=safety.max_frames,
         required=safety.confinement is Confinement.REQUIRED,
     )
+
+
+def _told_by_header(source: OpenSource, window: mime.Window, known: Examined) -> Probed | None:
+    """Facts that need no codec; `None` where the worker has to look.
+
+    Raises:
+        InputError: it is no medium at all.
+    """
+    found, modality = known.mime or "", known.modality
+    if modality is None:
+        raise _no_medium(found)
+    if modality is Modality.TEXT:
+        return Probed(facts=text_facts(source.descriptor(), size_bytes=source.size_bytes))
+    if modality is Modality.IMAGE and (size := mime.image_size(window, found)):
+        cut = (_TRUNCATED,) if mime.ends_early(window, found) and _TRUNCATED not in known.anomalies else ()
+        return Probed(facts=_image_facts(size), anomalies=cut)
+    return None
 
 
 def _image_facts(size: mime.ImageSize) -> ImageFacts:

@@ -105,3 +105,23 @@ def test_the_module_s_own_check_says_the_same(shot: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
 
     assert weighlock.check(shot).as_dict()["total"]["likely"] == 1_100
+
+
+def test_a_file_that_changes_between_look_and_probe_is_not_weighed(
+    preflight: Preflight, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = tmp_path / "film.mp4"
+    film.write_bytes(media.video(1))
+    look = Preflight._look
+
+    def looked(self: Preflight, part: MediaPart) -> Any:
+        seen = look(self, part)
+        film.write_bytes(film.read_bytes() + b"more")
+        return seen
+
+    monkeypatch.setattr(Preflight, "_look", looked)
+
+    with preflight:
+        (part,) = preflight.check(film).parts
+    assert part.error is not None
+    assert part.error.message == "it changed while it was being weighed"
