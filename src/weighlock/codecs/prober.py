@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Self
 from weighlock.codecs import kinds, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
 from weighlock.codecs.program import GRACE_S, Program, ProgramEnded, ask_once, fork_available
+from weighlock.codecs.source import spooled
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
 from weighlock.request import Modality
@@ -248,19 +248,12 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def descriptor_of(data: bytes | bytearray | memoryview) -> Iterator[int]:
-    """A descriptor of a nameless file that holds `data`, in memory where the system can, else in a temporary file."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("medium", os.MFD_CLOEXEC)
-        with open(fd, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            yield fd
-    else:
-        with tempfile.TemporaryFile() as file:
-            file.write(data)
-            file.flush()
-            yield file.fileno()
+    """A descriptor of a nameless file that holds `data`."""
+    fd = spooled(data)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def probe_bytes(prober: Prober, data: bytes | bytearray | memoryview, *, mime: str, modality: Modality) -> Probed:

@@ -45,7 +45,7 @@ class OpenSource:
     def descriptor(self) -> int:
         """A descriptor for the confined worker. Bytes are spooled to an unnamed file the first time."""
         if self._fd is None:
-            self._fd = _spooled(self._data or b"")
+            self._fd = spooled(self._data or b"")
         return self._fd
 
     def __enter__(self) -> Self:
@@ -122,8 +122,8 @@ def _reason(error: OSError, path: Path) -> str:
             return f"cannot be opened: {error.strerror or error}"
 
 
-def _spooled(data: bytes) -> int:
-    """The bytes as a descriptor that no name leads to."""
+def spooled(data: bytes | bytearray | memoryview) -> int:
+    """A descriptor of a nameless file that holds `data`, in memory where the system can; the caller closes it."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("weighlock", os.MFD_CLOEXEC)
     else:
