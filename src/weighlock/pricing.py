@@ -26,7 +26,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from weighlock.media.tokens import Confidence
-from weighlock.planning.cost import Contract, PriceChange, Prices, Rates, ServiceTier, Unpriced
+from weighlock.planning.cost import LONG_PROMPT_TOKENS, Contract, PriceChange, Prices, Rates, ServiceTier, Unpriced
 from weighlock.request import Backend
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Listed:
     model: str
     base: Rates
     long: Rates | None = None
-    long_above: int = 200_000
+    long_above: int = LONG_PROMPT_TOKENS
     source: str
     since: date | None
     checked_on: date | None
@@ -170,7 +170,7 @@ def _rates(price: ModelPrice) -> tuple[Rates | None, Rates | None, int]:
     """Base and long-prompt rates, and the threshold, from the package's price keys."""
     above = sorted({tier.start for value in price.__dict__.values() for tier in getattr(value, "tiers", ())})
     base = _rates_at(price, 0)
-    return base, _rates_at(price, above[0] + 1) if above else None, above[0] if above else 200_000
+    return base, _rates_at(price, above[0] + 1) if above else None, above[0] if above else LONG_PROMPT_TOKENS
 
 
 def _rates_at(price: ModelPrice, prompt_tokens: int) -> Rates | None:

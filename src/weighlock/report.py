@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, VideoFacts
-from weighlock.media.tokens import Confidence
+from weighlock.media.tokens import weakest
 from weighlock.planning.admit import Decision, LimitCheck, Verdict
 from weighlock.planning.knobs import Advice
 from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
@@ -140,7 +140,7 @@ def part_dict(part: Weighed, cost: CostRange | None) -> dict[str, Any]:
         "controls": _controls(part),
         "tokens": _tokens(part, total) if part.tokens else None,
         "rule_id": " + ".join(tokens.rule_id for tokens in part.tokens) or None,
-        "confidence": _weakest(part),
+        "confidence": weakest(tokens.confidence for tokens in part.tokens).value if part.tokens else None,
         "cost_usd": cost_dict(cost),
         "anomalies": [asdict(anomaly) for anomaly in examined.anomalies],
         "notes": list(part.notes),
@@ -176,11 +176,6 @@ def _tokens(part: Weighed, total: Tally) -> dict[str, Any]:
             for tokens in part.tokens
         },
     }
-
-
-def _weakest(part: Weighed) -> str | None:
-    found = {tokens.confidence for tokens in part.tokens}
-    return next((level.value for level in reversed(Confidence) if level in found), None)
 
 
 def cost_dict(cost: CostRange | None) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from weighlock.cli.printable import printable
 from weighlock.cli.render import print_json
-from weighlock.cli.table import console, dollars_per_thousand, figure, weakest
+from weighlock.cli.table import confidence_of, console, dollars_per_thousand, figure
 from weighlock.media.tokens import Confidence
 from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of
 from weighlock.report import SCHEMA, cost_dict, scale_dict
@@ -73,7 +73,7 @@ def _cell(examined: Sequence[Examined], scale: Scales, setting: str, controls: C
         setting=setting,
         tokens=tokens,
         cost=cost_of(tokens, scale.prices, output_tokens=scale.output_tokens),
-        confidence=weakest(parts),
+        confidence=confidence_of(parts),
     )
 
 

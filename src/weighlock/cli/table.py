@@ -13,7 +13,7 @@ from rich.text import Text
 from weighlock.cli.printable import printable
 from weighlock.cli.render import Confinement, Outcome
 from weighlock.errors import MimeMismatch
-from weighlock.media.tokens import Confidence, TokenRange
+from weighlock.media.tokens import Confidence, TokenRange, weakest
 from weighlock.planning.admit import Decision, LimitCheck
 from weighlock.planning.weigh import CostRange, Tally, Weighed
 from weighlock.report import Report, Scale, facts_in_words, settings_in_words
@@ -76,7 +76,7 @@ class _Sheet:
             self.table.add_row(*row)
         for modality, tally, confidence in _by_modality(report.parts):
             before, weakest_before = self._sums.get(modality, (Tally(), Confidence.MEASURED))
-            self._sums[modality] = (before + tally, _weakest((weakest_before, confidence)))
+            self._sums[modality] = (before + tally, weakest((weakest_before, confidence)))
         if report.cost is not None:
             self._dollars = report.cost if self._dollars is None else self._dollars + report.cost
         self._decisions[report.verdict.decision] += 1
@@ -91,12 +91,12 @@ class _Sheet:
 
     def _rows(self, report: Report) -> Iterator[tuple[str | Text, ...]]:
         if not self._as_one:  # the row is the request: its prompt text and expected answer are in it
-            figures = _tokens(report.parts), dollars_per_thousand(report.cost, weakest(report.parts))
+            figures = _tokens(report.parts), dollars_per_thousand(report.cost, confidence_of(report.parts))
             part = report.parts[0]
             yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=False))
             return
         for part, cost in zip(report.parts, report.costs, strict=True):
-            figures = _tokens([part]), dollars_per_thousand(cost, weakest([part]))
+            figures = _tokens([part]), dollars_per_thousand(cost, confidence_of([part]))
             yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=True))
 
     def _remark(self, part: Weighed) -> None:
@@ -134,7 +134,7 @@ class _Sheet:
     def _sum(self) -> Text:
         if not self._decisions:
             return Text("Nothing to weigh.")
-        worst = _weakest(confidence for _, confidence in self._sums.values())
+        worst = weakest(confidence for _, confidence in self._sums.values())
         by_modality = " · ".join(
             f"{modality.lower()} {figure(*self._sums[modality])}" for modality in Modality if modality in self._sums
         )
@@ -211,7 +211,7 @@ def _tokens(parts: Sequence[Weighed]) -> str:
     if len(marked) == 1:
         return figure(*marked[0][1:])
     lines = [f"{modality.lower()} {figure(tally, confidence)}" for modality, tally, confidence in marked]
-    return "\n".join([*lines, f"= {figure(Tally.of(part.total for part in parts), weakest(parts))}"])
+    return "\n".join([*lines, f"= {figure(Tally.of(part.total for part in parts), confidence_of(parts))}"])
 
 
 def _by_modality(parts: Iterable[Weighed]) -> list[tuple[Modality, Tally, Confidence]]:
@@ -219,17 +219,12 @@ def _by_modality(parts: Iterable[Weighed]) -> list[tuple[Modality, Tally, Confid
     for part in parts:
         for tokens in part.tokens:
             found.setdefault(tokens.modality, []).append(tokens)
-    return [(m, Tally.of(found[m]), _weakest(t.confidence for t in found[m])) for m in Modality if m in found]
+    return [(m, Tally.of(found[m]), weakest(t.confidence for t in found[m])) for m in Modality if m in found]
 
 
-def weakest(parts: Iterable[Weighed]) -> Confidence:
+def confidence_of(parts: Iterable[Weighed]) -> Confidence:
     """The least founded figure in a sum decides how the sum is marked."""
-    return _weakest(tokens.confidence for part in parts for tokens in part.tokens)
-
-
-def _weakest(found: Iterable[Confidence]) -> Confidence:
-    levels = set(found)
-    return next((level for level in reversed(Confidence) if level in levels), Confidence.MEASURED)
+    return weakest(tokens.confidence for part in parts for tokens in part.tokens)
 
 
 def figure(tally: Tally, confidence: Confidence) -> str:

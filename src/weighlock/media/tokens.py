@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +18,11 @@ class Confidence(StrEnum):
     """Google's pages say so; no published bill confirms it."""
     ASSUMED = "assumed"
     """Carried over from a neighbour, or chosen high on purpose."""
+
+
+def weakest(found: Iterable[Confidence]) -> Confidence:
+    """How a sum or a product is founded: as its least founded figure. Nothing at all is `MEASURED`."""
+    return max(found, key=list(Confidence).index, default=Confidence.MEASURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from weighlock.media.area import Area
 from weighlock.media.rule import Rounding
+from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 
@@ -30,23 +31,6 @@ class Rate:
     rounding: Rounding
     whole_seconds: bool = False
     low_tokens_per_s: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratios:
-    """Tokens a character, by kind, and the spread around them. Fields as in `media.text.TextRule`."""
-
-    per_char: float
-    per_non_ascii_char: float
-    per_non_ascii_char_high: float
-    per_tools_json_char: float
-    per_signature_char: float
-    per_signature_char_high: float
-    per_function_call: float
-    low_factor: float
-    low_margin: float
-    high_factor: float
-    high_margin: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +56,7 @@ class Limit:
     value: int
 
 
-Figure = Area | Sampling | Rate | Ratios | PartResolution | Accepted | Limit
+Figure = Area | Sampling | Rate | TextRatios | PartResolution | Accepted | Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar
 
@@ -13,8 +13,8 @@ from weighlock.media.controls import Controls
 from weighlock.media.document import DocumentRule
 from weighlock.media.image import ImageRule
 from weighlock.media.rule import Provenance
-from weighlock.media.text import TextRule
-from weighlock.media.tokens import Confidence
+from weighlock.media.text import TextRatios, TextRule
+from weighlock.media.tokens import weakest
 from weighlock.media.video import VideoRule
 from weighlock.mime import spelling
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
@@ -24,13 +24,12 @@ from weighlock.rules.entry import (
     Limit,
     PartResolution,
     Rate,
-    Ratios,
     RequestLimits,
     Sampling,
 )
 from weighlock.rules.names import Match, ResolvedModel
 
-Kind = TypeVar("Kind", Area, Sampling, Rate, Ratios)
+Kind = TypeVar("Kind", Area, Sampling, Rate, TextRatios)
 _Way = tuple[MediaResolution, Placement, Carrier]
 _ANY_WAY: _Way = (MediaResolution.UNSPECIFIED, Placement.INLINE, Carrier.USER)
 
@@ -108,7 +107,7 @@ class ModelRules:
             max_fps=sampling.max_fps,
             sound=self._sound("sound", way),
             silent_sound=self._sound("silent_sound", way) if silent else None,
-            provenance=replace(provenance, confidence=_weaker(entry.confidence, counted.confidence)),
+            provenance=replace(provenance, confidence=weakest((entry.confidence, counted.confidence))),
         )
 
     def audio(self, controls: Controls) -> AudioRule:
@@ -120,8 +119,8 @@ class ModelRules:
 
     @property
     def text(self) -> TextRule:
-        ratios, entry = self._figure(Ratios, "text", _ANY_WAY)
-        return TextRule(**asdict(ratios), provenance=self._provenance(entry, Modality.TEXT))
+        ratios, entry = self._figure(TextRatios, "text", _ANY_WAY)
+        return TextRule(ratios=ratios, provenance=self._provenance(entry, Modality.TEXT))
 
     def accepted(
         self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE
@@ -192,8 +191,3 @@ class ModelRules:
 
 def _mimes(entry: Entry) -> tuple[str, ...]:
     return entry.figure.mimes if isinstance(entry.figure, Accepted) else ()
-
-
-def _weaker(one: Confidence, other: Confidence) -> Confidence:
-    """A product is as well founded as its weaker factor."""
-    return max(one, other, key=list(Confidence).index)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
 from weighlock.media.rule import Rounding
+from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 from weighlock.rules.entry import (
@@ -21,7 +22,6 @@ from weighlock.rules.entry import (
     Limit,
     PartResolution,
     Rate,
-    Ratios,
     RequestLimits,
     Sampling,
     Selectors,
@@ -167,8 +167,8 @@ class _Reader:
             low_tokens_per_s=low,
         )
 
-    def ratios(self, table: Table, where: str) -> Ratios:
-        return Ratios(**{item.name: self.ratio(table, item.name, where) for item in fields(Ratios)})
+    def ratios(self, table: Table, where: str) -> TextRatios:
+        return TextRatios(**{item.name: self.ratio(table, item.name, where) for item in fields(TextRatios)})
 
     def part_resolution(self, table: Table, where: str) -> PartResolution:
         return PartResolution(honoured=self.flag(table, "honoured", where))
@@ -289,7 +289,7 @@ def _is_source(item: tuple[str, object]) -> bool:
     return all(isinstance(said, date) or is_line(said, _LONGEST_WORD) for said in source.values())
 
 
-def _names(figure: type[Sampling | Rate | Ratios | PartResolution | Accepted | Limit]) -> tuple[str, ...]:
+def _names(figure: type[Sampling | Rate | TextRatios | PartResolution | Accepted | Limit]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(figure))
 
 
@@ -303,7 +303,7 @@ _SECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader, Table, str], F
     "silent_sound": _RATE,
     "audio": _RATE,
     "document": _AREA,
-    "text": (_names(Ratios), _Reader.ratios),
+    "text": (_names(TextRatios), _Reader.ratios),
     "part_resolution": (_names(PartResolution), _Reader.part_resolution),
     "accepts": (_names(Accepted), _Reader.accepted),
     "limits": (_names(Limit), _Reader.limit),

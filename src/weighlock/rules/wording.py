@@ -8,8 +8,9 @@ from typing import assert_never
 
 from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
 from weighlock.media.rule import Rounding
+from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
-from weighlock.rules.entry import Accepted, Entry, Figure, Limit, PartResolution, Rate, Ratios, Sampling
+from weighlock.rules.entry import Accepted, Entry, Figure, Limit, PartResolution, Rate, Sampling
 
 _EXAMPLE_PX = (1920, 1080)
 _FOUNDED = {
@@ -82,7 +83,7 @@ def _figure(figure: Figure) -> str:
         case Rate():
             unit = "whole seconds " if figure.whole_seconds else ""
             return f"{figure.tokens_per_s} a second, {unit}{_DIRECTION[figure.rounding]}"
-        case Ratios():
+        case TextRatios():
             return (
                 f"{figure.per_char:g} a character ({figure.per_non_ascii_char:g} beyond ASCII), tools "
                 f"{figure.per_tools_json_char:g}, signatures {figure.per_signature_char:g}, "

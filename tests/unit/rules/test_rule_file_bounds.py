@@ -11,14 +11,14 @@ from click.testing import CliRunner
 
 from weighlock.cli.rules import rules
 from weighlock.errors import ConfigError
+from weighlock.media.text import TextRatios
 from weighlock.rules import RuleBook
 from weighlock.rules.audit import file_mistakes
 from weighlock.rules.book import load
-from weighlock.rules.entry import Ratios
 
 HEAD = 'generation = "gemini-3"\nchecked_on = 2026-11-30\n'
 SAID = 'since = 2026-01-01\nsource = "https://example.com"\nconfidence = "measured"\n'
-TEXT_RATIOS = [item.name for item in fields(Ratios)]
+TEXT_RATIOS = [item.name for item in fields(TextRatios)]
 
 
 def complaint(folder: Path, text: str) -> str:
