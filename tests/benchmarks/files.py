@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import media
 from benchmarks.harness import Comparison, Operations, medians, timed
+from corpus import CORPUS, manifest
 from weighlock import mime as truth
 from weighlock.codecs import Prober
 from weighlock.codecs.source import HEAD_BYTES, open_source
@@ -22,7 +22,6 @@ from weighlock.mime import Window, image_size, sniff
 from weighlock.request import Backend, MediaPart, Modality
 from weighlock.rules import Controls, RuleBook, estimate
 
-CORPUS = Path(os.environ.get("WEIGHLOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 _MICROSECONDS, _MILLISECONDS = 1e6, 1e3
 
 
@@ -186,11 +185,7 @@ def _read(paths: list[Path]) -> None:
 
 
 def _corpus() -> list[tuple[Path, str]]:
-    manifest = CORPUS / "manifest.jsonl"
-    if not manifest.is_file():
-        return []
-    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
-    return [(CORPUS / row["file"], row["mime"]) for row in rows if not row.get("degenerate")]
+    return [(CORPUS / row["file"], row["mime"]) for row in manifest() if not row.get("degenerate")]
 
 
 def _drawn(folder: Path) -> list[tuple[Path, str]]:

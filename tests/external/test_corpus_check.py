@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,19 +13,19 @@ from typing import Any
 import av
 import pytest
 
+import corpus
+from corpus import CORPUS
+
 pytestmark = pytest.mark.external
 
-CORPUS = Path(os.environ.get("WEIGHLOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 _CALLS = "open,openat,openat2,creat,socket,connect,bind,sendto,execve,unlink,rename"
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str, int]:
     """The JSON of a run, what strace saw of it and all its children, and the exit code."""
-    if not (CORPUS / "manifest.jsonl").is_file():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"no corpus at {CORPUS}; set WEIGHLOCK_CORPUS")
-    if not (strace := shutil.which("strace")):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("strace is not installed")
+    corpus.needed()
+    strace = shutil.which("strace") or corpus.lacking("strace is not installed")
     log = tmp_path_factory.mktemp("trace") / "log"
     command = [strace, "-f", "-qq", "-s", "512", "-e", f"trace={_CALLS}", "-o", str(log)]
     command += [sys.executable, "-m", "weighlock", "check", str(CORPUS), "--format", "json"]
@@ -37,10 +36,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, dict[str, Any]]:
-    if not (CORPUS / "manifest.jsonl").is_file():
-        pytest.skip("no corpus")
-    lines = (CORPUS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    return {row["file"]: row for row in map(json.loads, lines)}
+    return {row["file"]: row for row in corpus.needed()}
 
 
 def parts_of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import corpus
+from corpus import CORPUS
 from weighlock.mime import HEAD_BYTES, ImageSize, Sniffed, Window, canonical, image_size, refine_text, sniff
 
 if TYPE_CHECKING:
@@ -17,18 +18,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.external
 
-CORPUS = Path(os.environ.get("WEIGHLOCK_CORPUS", Path(__file__).parents[2].parent / "shared" / "corpus"))
-
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    manifest = CORPUS / "manifest.jsonl"
-    if not manifest.exists():
-        reason = f"no corpus at {CORPUS}; set WEIGHLOCK_CORPUS"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return [json.loads(line) for line in manifest.read_text().splitlines()]
+    return corpus.needed()
 
 
 @pytest.fixture(scope="module")

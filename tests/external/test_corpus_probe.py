@@ -7,8 +7,6 @@ this process.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from typing import Any
 import av
 import pytest
 
+import corpus
+from corpus import CORPUS
 from weighlock.codecs import Prober
 from weighlock.errors import WeighlockError
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, Probed, VideoFacts
@@ -48,18 +48,9 @@ HEADER_READER = {
 """Pictures the library refuses; `weighlock.mime` reads their size from the header and does not ask the worker."""
 
 
-def corpus() -> Path:
-    place = Path(os.environ.get("WEIGHLOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
-    if not (place / "manifest.jsonl").is_file():
-        if os.environ.get("CI"):
-            pytest.fail(f"no corpus at {place}")
-        pytest.skip("no corpus; set WEIGHLOCK_CORPUS")
-    return place
-
-
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (corpus() / "manifest.jsonl").read_text().splitlines()]
+    return corpus.needed()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +64,7 @@ def answers(rows: list[dict[str, Any]]) -> dict[str, Probed | WeighlockError]:
 
 
 def probe(prober: Prober, row: dict[str, Any]) -> Probed | WeighlockError:
-    path = corpus() / row["file"]
+    path = CORPUS / row["file"]
     with path.open("rb") as file:
         try:
             return prober.probe(
@@ -154,7 +145,7 @@ def test_durations_are_those_of_the_packets(rows: list[dict[str, Any]], answers:
         assert isinstance(facts, AudioFacts | VideoFacts)
         checked += 1
         # Nothing here decodes MPEG-H, and its packets do not say how long they last: there the header is all there is.
-        truths = decoded_spans(corpus() / row["file"]) or [row["duration_s_ffprobe"]]
+        truths = decoded_spans(CORPUS / row["file"]) or [row["duration_s_ffprobe"]]
         if not any(abs(facts.duration_s - truth) <= max(0.05, 0.01 * truth) for truth in truths):
             wrong.append((row["file"], facts.duration_s, truths, row["duration_s_ffprobe"]))
         assert facts.duration_high_s >= 0.95 * min(truths, default=0.0), row["file"]
@@ -174,7 +165,7 @@ def test_sizes_of_films_are_those_stated(rows: list[dict[str, Any]], answers: di
         facts = answer.facts
         assert isinstance(facts, VideoFacts)
         checked += 1
-        shape = pixel_shape(corpus() / row["file"])
+        shape = pixel_shape(CORPUS / row["file"])
         stated = (round(row["width_px"] * shape), row["height_px"])
         if (facts.width_px, facts.height_px) not in (stated, stated[::-1]):
             wrong.append((row["file"], facts.width_px, facts.height_px, stated))
