@@ -3,6 +3,7 @@
 WeighlockError
 ├─ ConfigError(ValueError)       the operator's: settings, rule file, unknown endpoint
 ├─ InputError(ValueError)        the caller's: this medium cannot be weighed or sent
+│  ├─ MalformedRequest           the request itself: no JSON, a field of the wrong kind, calls without results
 │  ├─ UnknownMediaType           nothing recognises the bytes
 │  ├─ MimeMismatch               the label and the bytes disagree, and the policy is to refuse
 │  ├─ UnsupportedMedia           recognised, but neither the service nor we can take it (encrypted PDF, TIFF, …)
@@ -59,6 +60,15 @@ class InputError(WeighlockError, ValueError):
 
     code = "input"
     http_status = 400
+
+
+class MalformedRequest(InputError):
+    """The request itself: no JSON, a field of the wrong kind, a field twice, calls and results that do not match.
+
+    `figures["place"]` is where, as a path in REST JSON (`contents[3].parts[0].text`), where that can be told.
+    """
+
+    code = "malformed_request"
 
 
 class UnknownMediaType(InputError):

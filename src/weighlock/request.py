@@ -1,10 +1,23 @@
-"""What travels, and the words for it. Names are the google-genai SDK's where it has one."""
+"""What travels, and the words for it. Names are the google-genai SDK's where it has one.
+
+A converter reads a message format into these values and writes them back. They are never changed in place: whoever
+wants another request makes another value, and what stayed the same object leaves as it came.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
+
+from weighlock.encoded import Base64
+
+Json = Any
+"""A JSON value: what `json.loads` gives. Inside a tool's `response`, also a `MediaPart` a tool returned raw."""
+NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 
 class Modality(StrEnum):
@@ -51,12 +64,130 @@ class Carrier(StrEnum):
     MODEL = "model"
 
 
+@dataclass(frozen=True, slots=True)
+class Uri:
+    """A medium the service reads itself: a Files API URI, gs://, https://, YouTube. Never fetched here."""
+
+    text: str
+
+
+Source = bytes | Path | Base64 | Uri | BinaryIO
+"""Where a medium's bytes are. A binary file object is read from its start, and left where it stood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """Text somebody said."""
+
+    text: str
+    carried: Mapping[str, Json] = NOTHING
+    """The part's other fields as REST JSON (`thought`, `thoughtSignature`, what we do not know); passed on as they are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaPart:
     """One medium of a request."""
 
-    source: Path | bytes
+    source: Source
     label: str
     """What a person calls it, in reports: a file name, `screenshot 1`."""
     declared_mime: str | None = None
     """What the caller says it is; `None` where nobody said. Never believed."""
+    carried: Mapping[str, Json] = NOTHING
+    """The part's other fields as REST JSON, controls among them (`videoMetadata`, `mediaResolution`); what stands
+    beside `data` or `fileUri` is under `inlineData` or `fileData` (`displayName`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallPart:
+    """The model asks for a tool. Passed on as it is; name and id are what its result must answer to."""
+
+    name: str
+    call_id: str | None
+    wire: Mapping[str, Json]
+    """The whole part as REST JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaquePart:
+    """Anything we do not understand: code, server tools, part kinds of tomorrow. Passed on as it is."""
+
+    wire: Mapping[str, Json]
+    """The whole part as REST JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultPart:
+    """What a tool answered: a `functionResponse`."""
+
+    name: str
+    response: Json
+    """An object, by the service's rules; whatever a caller put there, until it is screened."""
+    call_id: str | None = None
+    media: tuple[MediaPart | OpaquePart, ...] = ()
+    """`functionResponse.parts`, in order."""
+    carried: Mapping[str, Json] = NOTHING
+    """The part's other fields as REST JSON; those inside it under `functionResponse` (`willContinue`)."""
+
+
+Part = TextPart | MediaPart | ToolCallPart | ToolResultPart | OpaquePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One `Content`."""
+
+    role: str | None
+    """`user` or `model`; others as the caller wrote them, `None` where nobody did."""
+    parts: tuple[Part, ...]
+    carried: Mapping[str, Json] = NOTHING
+    """Its other fields as REST JSON."""
+
+    @property
+    def carrier(self) -> Carrier:
+        """Who speaks, where the medium is not inside a tool result."""
+        return Carrier.MODEL if self.role == "model" else Carrier.USER
+
+
+class Place(NamedTuple):
+    """Where in a request something stands, counted from 0. `str()` is its path in REST JSON."""
+
+    turn: int | None
+    """`None` is the system instruction."""
+    part: int | None = None
+    medium: int | None = None
+    """Which one of a tool result's media."""
+
+    def __str__(self) -> str:
+        path = "systemInstruction" if self.turn is None else f"contents[{self.turn}]"
+        path += "" if self.part is None else f".parts[{self.part}]"
+        return path + ("" if self.medium is None else f".functionResponse.parts[{self.medium}]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request to `generateContent`, whatever format it came in."""
+
+    turns: tuple[Turn, ...]
+    system_instruction: Turn | None = None
+    model: str | None = None
+    """Where the request itself names one."""
+    carried: Mapping[str, Json] = NOTHING
+    """Every other field of the body as REST JSON: `tools`, `generationConfig`, `safetySettings`, what we do not know."""
+
+    def placed_turns(self) -> Iterator[tuple[int | None, Turn]]:
+        """The system instruction, if there is one, then the turns with their number."""
+        if self.system_instruction is not None:
+            yield None, self.system_instruction
+        yield from enumerate(self.turns)
+
+    def media(self) -> Iterator[tuple[Place, MediaPart, Carrier]]:
+        """Every medium in order, those inside tool results too; not those hidden in a tool's text."""
+        for number, turn in self.placed_turns():
+            for index, part in enumerate(turn.parts):
+                if isinstance(part, MediaPart):
+                    yield Place(number, index), part, turn.carrier
+                elif isinstance(part, ToolResultPart):
+                    for at, medium in enumerate(part.media):
+                        if isinstance(medium, MediaPart):
+                            yield Place(number, index, at), medium, Carrier.TOOL_RESULT
