@@ -52,7 +52,7 @@ class Base64:
         skip = offset % 3
         start = offset // 3 * 4
         stop = start + -(-(length + skip) // 3) * 4
-        return _decoded(self.text[start:stop], self.text, start)[skip : skip + length]
+        return _decoded(self.text[start:stop], self.text)[skip : skip + length]
 
     def decode(self) -> bytes:
         """All of it.
@@ -61,7 +61,7 @@ class Base64:
             MalformedMedia: it is not base64: a blank, a strange character, both alphabets at once, or cut short. The
                 message says where, and holds nothing of it.
         """
-        return _decoded(self.text, self.text, 0)
+        return _decoded(self.text, self.text)
 
     def check(self) -> None:
         """Raises what `decode` would, and keeps nothing."""
@@ -77,11 +77,11 @@ def _unpadded(text: str) -> int:
     return len(text) - (2 if text.endswith("==") else 1 if text.endswith("=") else 0)
 
 
-def _decoded(piece: str, whole: str, start: int) -> bytes:
+def _decoded(piece: str, whole: str) -> bytes:
     try:
         return _decode(piece)
-    except ValueError as error:  # binascii.Error is one
-        raise MalformedMedia(_what_is_wrong(whole, error if start == 0 else None)) from None
+    except ValueError:  # binascii.Error is one
+        raise MalformedMedia(_what_is_wrong(whole)) from None
 
 
 def _decode(text: str) -> bytes:
@@ -96,7 +96,7 @@ def _decode(text: str) -> bytes:
     return pybase64.b64decode(text, validate=True)
 
 
-def _what_is_wrong(text: str, error: ValueError | None) -> str:
+def _what_is_wrong(text: str) -> str:
     end = _unpadded(text)
     if strange := _STRANGE.search(text, 0, end):
         found = _NAMES.get(strange[0], "a character that is none of base64's")

@@ -5,55 +5,41 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-import contextlib
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from weighlock import mime
-from weighlock.codecs import ProbeLimits, text_facts
-from weighlock.codecs.source import OpenSource, open_source
-from weighlock.errors import (
-    ConfigError,
-    InputError,
-    MalformedMedia,
-    ProberUnavailable,
-    ServiceError,
-    UnknownMediaType,
-    UnsupportedMedia,
-    WeighlockError,
-)
-from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, TextFacts, VideoFacts
-from weighlock.mime import Flag
+from weighlock.errors import ConfigError, InputError, ServiceError
+from weighlock.examiner import Examiner
+from weighlock.media.facts import TextFacts
+from weighlock.planning.carrying import Action
+from weighlock.planning.rewrite import rewritten
+from weighlock.planning.said import controls_of, request_resolution, text_sizes
+from weighlock.planning.screen import Finding, Screening, screen
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
-from weighlock.request import Backend, MediaPart, Modality
+from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Request
 from weighlock.rules import Controls, RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.settings import Clip, Confinement, Settings, load
+from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
-if TYPE_CHECKING:
-    from weighlock.codecs import Prober
-
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
-_AHEAD = 4
-"""Files looked at ahead of the one whose probe is awaited, per worker."""
-_ODD = {
-    Flag.TRUNCATED: "it ends before its end: cut off, as by an interrupted upload",
-    Flag.TRAILING_BYTES: "bytes follow the end of the image",
-    Flag.POLYGLOT: "another format's reader would accept these bytes too",
-    Flag.CONTRADICTION: "the outside says one format, the inside another",
-    Flag.HEADER_ONLY_GUESS: "only a magic number speaks for this type; what should confirm it is missing",
-}
-"""What the sniffer noticed that a person should know."""
-_TRUNCATED = Anomaly(code=Flag.TRUNCATED, detail=_ODD[Flag.TRUNCATED])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """A request in which every carrier holds what it may hold."""
+
+    request: Request
+    """The very same object where nothing had to change."""
+    screening: Screening
+    """What was found, and what became of it; `demand_sendable()` raises what cannot be put right."""
 
 
 class Preflight:
@@ -66,13 +52,9 @@ class Preflight:
     def __init__(self, settings: Settings, *, rules: RuleBook | None = None, preload: bool = True) -> None:
         self.settings = settings
         self.rules = rules or rule_book(settings)
-        self._probers: list[Prober] = []
-        """One, from the first need on."""
-        self._probed = False
-        self._held: dict[str, Any] | None = None
         if preload:
             load_price_list()
-            self._prober()
+        self._examiner = Examiner(settings, preload=preload)
 
     @classmethod
     def from_config(cls, path: Path | None = None) -> Self:
@@ -93,19 +75,15 @@ class Preflight:
 
     def close(self) -> None:
         """Ends the worker. A later probe starts a new one."""
-        for prober in self._probers[:1]:
-            prober.close()
+        self._examiner.close()
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
-        if self._probed:
-            with contextlib.suppress(ProberUnavailable):  # closed meanwhile: what held then is told
-                self._held = self._prober().confinement().as_dict()
-        return self._held
+        return self._examiner.confinement()
 
     def check(
         self,
-        parts: Parts,
+        parts: Parts | Request,
         *,
         text: str | None = None,
         endpoint: str | None = None,
@@ -121,7 +99,8 @@ class Preflight:
         A medium that cannot be weighed is in the report with its error; it raises nothing.
 
         Args:
-            parts: Paths, or `MediaPart`s for bytes and labels of your own.
+            parts: Paths, or `MediaPart`s for bytes and labels of your own; or a whole `Request`, which is screened
+                first: the report says what every carrier may hold, and weighs what would be sent.
             text: The prompt that goes with them.
             endpoint: Whose limits apply; the `default` section when left out.
             model: The endpoint's when left out.
@@ -145,8 +124,70 @@ class Preflight:
             output_tokens=output_tokens,
             on=on,
         )
+        if isinstance(parts, Request):
+            return self.weigh_request(parts, asked, text=text)
         scales = self.scales(asked)
-        examined = list(self.examine(_each_part(parts)))
+        return self._weighed(scales, list(self.examine(_each_part(parts))), text)
+
+    def screen(self, request: Request, asked: Asked | None = None) -> Screened:
+        """What every carrier of a request may hold on this model and backend, and the request put right.
+
+        Looks at the whole history, so that a session that was poisoned once heals. Nothing that can only be refused is
+        raised here: `screening.demand_sendable()` does.
+
+        Raises:
+            ConfigError: no such endpoint.
+        """
+        return self._screened(request, self._scales_for(request, asked))
+
+    def weigh_request(self, request: Request, asked: Asked | None = None, *, text: str | None = None) -> Report:
+        """What a request would cost once screened, part by part, and whether the endpoint admits it.
+
+        Raises:
+            ConfigError: no such endpoint.
+            MalformedRequest: a media resolution there is none of.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        scales = self._scales_for(request, asked)
+        screened = self._screened(request, scales)
+        resolution = request_resolution(request)
+        sent = [one for one in screened.screening.findings if one.is_sent]
+        examined = [self._examined(one, resolution) for one in sent]
+        examined.append(request_text(screened.request))
+        return replace(self._weighed(scales, examined, text), screening=screened.screening)
+
+    def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
+        asked = asked or Asked()
+        return self.scales(replace(asked, model=asked.model or request.model))
+
+    def _screened(self, request: Request, scales: Scales) -> Screened:
+        screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
+        timed = tuple(self._timed(one) for one in screening.findings)
+        screening = replace(screening, findings=timed)
+        return Screened(request=rewritten(request, screening), screening=screening)
+
+    def _timed(self, finding: Finding) -> Finding:
+        """With how long it plays, where a note will say so."""
+        removed = finding.decision.action is Action.REMOVE and finding.medium.error is None
+        if not removed or finding.medium.modality not in (Modality.AUDIO, Modality.VIDEO):
+            return finding
+        return replace(finding, seconds=self._examiner.seconds(finding.part))
+
+    def _examined(self, finding: Finding, resolution: MediaResolution) -> Examined:
+        """One medium of a request, with what the request itself asks of it."""
+        label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
+        if (error := finding.error) is not None:
+            return Examined(label=label, declared_mime=finding.part.declared_mime, error=error)
+        moved = finding.decision.action is Action.RELOCATE
+        carrier = Carrier.USER if moved else finding.carrier
+        try:
+            asked = controls_of(finding.part, finding.place, carrier, finding.medium.placement, resolution)
+        except InputError as error:
+            return Examined(label=label, declared_mime=finding.part.declared_mime, error=error)
+        (examined,) = self.examine([replace(finding.part, label=label)])
+        return replace(examined, asked=asked)
+
+    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
         for one in examined:
             if isinstance(one.error, ServiceError):  # ours to answer for, not the medium's
                 raise one.error
@@ -155,6 +196,13 @@ class Preflight:
             examined.append(prompt_text(text))
         return replace(scales.weigh(examined), confinement=confinement)
 
+    def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
+        """What each medium is, in order. Those that need the confined worker are probed side by side.
+
+        Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
+        """
+        return self._examiner.examine(parts)
+
     def scales(self, asked: Asked | None = None) -> Scales:
         """Rules, prices and limits for one endpoint, model and backend, to weigh many requests on.
 
@@ -162,73 +210,6 @@ class Preflight:
             ConfigError: no such endpoint.
         """
         return Scales(self.settings, self.rules, asked or Asked())
-
-    def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
-        """What each medium is, in order. Those that need the confined worker are probed side by side.
-
-        Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
-        """
-        workers = self.settings.safety.workers
-        waiting: deque[Examined | Future[Examined]] = deque()
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
-        try:
-            for part in parts:
-                known, unseen = self._look(part)
-                waiting.append(known if unseen is None else pool.submit(self._probe, part, known, unseen))
-                while waiting and (len(waiting) > workers * _AHEAD or not _pending(waiting[0])):
-                    yield _answer(waiting.popleft())
-            while waiting:
-                yield _answer(waiting.popleft())
-        except KeyboardInterrupt:
-            self.close()  # else the shutdown below would wait for what is being probed
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
-        """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""
-        known = Examined(label=part.label, declared_mime=part.declared_mime)
-        try:
-            with self._open(part) as source:
-                window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
-                sniffed = mime.sniff(window)
-                known = replace(
-                    known,
-                    size_bytes=source.size_bytes,
-                    mime=mime.refine_text(sniffed.mime, part.label),
-                    modality=sniffed.modality,
-                    anomalies=tuple(Anomaly(code=flag, detail=_ODD[flag]) for flag in sniffed.flags if flag in _ODD),
-                )
-                told = _told_by_header(source, window, known)
-        except WeighlockError as error:
-            return replace(known, error=error), None
-        return (_with_facts(known, told), None) if told else (known, known.modality)
-
-    def _probe(self, part: MediaPart, known: Examined, modality: Modality) -> Examined:
-        """What only the confined worker can tell."""
-        self._probed = True
-        known = replace(known, probed=True)
-        try:
-            with self._open(part) as source:
-                if source.size_bytes != known.size_bytes:
-                    raise MalformedMedia("it changed while it was being weighed")
-                fd, found = source.descriptor(), known.mime or ""
-                probed = self._prober().probe(fd, size_bytes=source.size_bytes, mime=found, modality=modality)
-        except WeighlockError as error:
-            return replace(known, error=error)
-        return _with_facts(known, probed)
-
-    def _open(self, part: MediaPart) -> OpenSource:
-        return open_source(part, max_bytes=self.settings.safety.max_file_bytes)
-
-    def _prober(self) -> Prober:
-        # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a
-        # prober that was never asked anything has nothing to close.
-        if not self._probers:
-            from weighlock.codecs import Prober
-
-            self._probers.append(Prober(probe_limits(self.settings)))
-        return self._probers[0]
 
 
 def check(
@@ -298,75 +279,12 @@ def prompt_text(text: str) -> Examined:
     return Examined(label="prompt text", size_bytes=size, mime="text/plain", modality=Modality.TEXT, facts=facts)
 
 
+def request_text(request: Request) -> Examined:
+    """All the text of a request: what was said, calls and their results, the system instruction, the tools."""
+    return Examined(label="text of the request", mime="text/plain", modality=Modality.TEXT, facts=text_sizes(request))
+
+
 def rule_book(settings: Settings) -> RuleBook:
     """The packaged rules, under the operator's overlay where there is one."""
     book = RuleBook.packaged()
     return book.with_overlay(settings.rules_overlay) if settings.rules_overlay else book
-
-
-def probe_limits(settings: Settings) -> ProbeLimits:
-    """`safety:` of the settings, as the prober takes it."""
-    safety = settings.safety
-    return ProbeLimits(
-        workers=safety.workers,
-        max_pixels=safety.max_pixels,
-        max_duration_s=safety.max_duration_s,
-        max_pages=safety.max_pages,
-        max_frames=safety.max_frames,
-        required=safety.confinement is Confinement.REQUIRED,
-    )
-
-
-def _told_by_header(source: OpenSource, window: mime.Window, known: Examined) -> Probed | None:
-    """Facts that need no codec; `None` where the worker has to look.
-
-    Raises:
-        InputError: it is no medium at all.
-    """
-    found, modality = known.mime or "", known.modality
-    if modality is None:
-        raise _no_medium(found)
-    if modality is Modality.TEXT:
-        return Probed(facts=text_facts(source.descriptor(), size_bytes=source.size_bytes))
-    if modality is Modality.IMAGE and (size := mime.image_size(window, found)):
-        cut = (_TRUNCATED,) if mime.ends_early(window, found) and _TRUNCATED not in known.anomalies else ()
-        return Probed(facts=_image_facts(size), anomalies=cut)
-    return None
-
-
-def _image_facts(size: mime.ImageSize) -> ImageFacts:
-    # Pixels are not bounded here: nothing is decoded, and a panorama costs what any image of its shape costs.
-    width_px, height_px = size.displayed_px
-    return ImageFacts(
-        width_px=width_px,
-        height_px=height_px,
-        orientation=size.orientation,
-        frames=size.frames if size.animated else 1 if size.animated is False else None,
-        size_source=FactSource.HEADER,
-    )
-
-
-def _with_facts(known: Examined, probed: Probed) -> Examined:
-    """Facts overrule the container's label: sound alone is audio, whatever the brand says."""
-    found, modality = known.mime, known.modality
-    if isinstance(probed.facts, AudioFacts) and modality is Modality.VIDEO:
-        modality, found = Modality.AUDIO, found and found.replace("video/", "audio/", 1)
-    elif isinstance(probed.facts, VideoFacts) and modality is Modality.AUDIO:
-        modality, found = Modality.VIDEO, found and found.replace("audio/", "video/", 1)
-    return replace(
-        known, mime=found, modality=modality, facts=probed.facts, anomalies=(*known.anomalies, *probed.anomalies)
-    )
-
-
-def _no_medium(found: str) -> WeighlockError:
-    if found in ("", "application/octet-stream"):
-        return UnknownMediaType("no known media type in its bytes; Gemini takes images, video, audio, PDF and text")
-    return UnsupportedMedia(f"{found} is no medium Gemini takes; send text, or a PDF of it", mime=found)
-
-
-def _pending(one: Examined | Future[Examined]) -> bool:
-    return isinstance(one, Future) and not one.done()
-
-
-def _answer(one: Examined | Future[Examined]) -> Examined:
-    return one.result() if isinstance(one, Future) else one

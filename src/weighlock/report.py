@@ -9,10 +9,11 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, VideoFacts
+from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, TextSizes, VideoFacts
 from weighlock.media.tokens import weakest
 from weighlock.planning.admit import Decision, LimitCheck, Verdict
 from weighlock.planning.knobs import Advice
+from weighlock.planning.screen import Screening
 from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
 from weighlock.request import Backend, MediaResolution, Modality
 
@@ -67,6 +68,8 @@ class Report:
     """Why the service will refuse the request as a whole, whatever the budget says."""
     confinement: Mapping[str, Any] | None = None
     """Which limits held while the media were probed; `None` when no codec was needed."""
+    screening: Screening | None = None
+    """What each carrier may hold, and what became of it; of a whole request only."""
 
     @property
     def total(self) -> Tally:
@@ -304,7 +307,7 @@ def facts_in_words(part: Weighed) -> str:
         case DocumentFacts(pages=pages, runs=runs):
             size = _page_size(runs[0]) if len(runs) == 1 else "mixed sizes"
             return f"{pages:,} page{'s' if pages != 1 else ''} · {size}"
-        case TextFacts(chars=chars):
+        case TextFacts(chars=chars) | TextSizes(content_chars=chars):
             return f"{chars:,} characters"
         case _:
             return ""

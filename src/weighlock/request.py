@@ -10,14 +10,39 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from weighlock.encoded import Base64
 
 Json = Any
 """A JSON value: what `json.loads` gives. Inside a tool's `response`, also a `MediaPart` a tool returned raw."""
-NOTHING: Mapping[str, Json] = MappingProxyType({})
+
+
+class _Nothing(Mapping[str, Json]):
+    """No fields. One object for all, for most parts carry none."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> NoReturn:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and not other
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
 
 
 class Modality(StrEnum):
@@ -81,7 +106,7 @@ class TextPart:
 
     text: str
     carried: Mapping[str, Json] = NOTHING
-    """The part's other fields as REST JSON (`thought`, `thoughtSignature`, what we do not know); passed on as they are."""
+    """The part's other fields as REST JSON (`thought`, `thoughtSignature`, unknown ones); passed on as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +198,7 @@ class Request:
     model: str | None = None
     """Where the request itself names one."""
     carried: Mapping[str, Json] = NOTHING
-    """Every other field of the body as REST JSON: `tools`, `generationConfig`, `safetySettings`, what we do not know."""
+    """Every other field of the body as REST JSON: `tools`, `generationConfig`, `safetySettings`, unknown ones."""
 
     def placed_turns(self) -> Iterator[tuple[int | None, Turn]]:
         """The system instruction, if there is one, then the turns with their number."""

@@ -12,6 +12,7 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
+from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
@@ -101,7 +102,25 @@ class Scales:
     def parts(self, examined: Iterable[Examined], controls: Controls | None = None) -> list[Weighed]:
         """The media under the caller's controls, or others in their place, and the endpoint's policy."""
         refuse, asked = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT, controls or self.controls
-        return [weigh(one, self._controls(one, asked), self.rules, refuse_mislabelled=refuse) for one in examined]
+        return [
+            weigh(
+                one,
+                self._controls(one, one.asked.or_else(asked) if one.asked else asked),
+                self.rules,
+                refuse_mislabelled=refuse,
+            )
+            for one in examined
+        ]
+
+    @property
+    def policy(self) -> Policy:
+        """What the endpoint wants done where a carrier holds what it may not."""
+        endpoint = self.endpoint
+        return Policy(
+            tool_media=endpoint.tool_media,
+            base64_in_tool_text=endpoint.base64_in_tool_text,
+            refuse_mislabelled=endpoint.mime_mismatch is OnMimeMismatch.REJECT,
+        )
 
     @property
     def fps(self) -> float:

@@ -20,7 +20,14 @@ DOORS = {
     "pypdfium2": {"codecs/pdf.py"},
     "pypdfium2_raw": {"codecs/pdf.py"},
     "pikepdf": {"codecs/pdf.py"},
-    "google": set(),
+    "google": {
+        "converters/genai_types.py",
+        "converters/genai_contents.py",
+        "converters/genai_raw_results.py",
+        "converters/genai_config.py",
+    },
+    "pybase64": {"encoded.py"},
+    "orjson": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
     "prometheus_client": set(),
 }

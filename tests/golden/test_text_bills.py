@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from weighlock.media.text import TextSizes, request_tokens
+from weighlock.media.facts import TextSizes
+from weighlock.media.text import request_tokens
 from weighlock.media.tokens import TokenRange
 from weighlock.request import Backend
 from weighlock.rules import RuleBook

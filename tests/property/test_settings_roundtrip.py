@@ -50,6 +50,8 @@ ENDPOINT = sections(
     on_unknown_model=st.sampled_from(["high", "reject"]),
     on_unknown_price=st.sampled_from(["reject", "ignore"]),
     mime_mismatch=st.sampled_from(["correct", "reject"]),
+    tool_media=st.sampled_from(["filter", "relocate", "reject"]),
+    base64_in_tool_text=st.sampled_from(["lift", "note", "keep"]),
     output_tokens=st.none() | sections(expected=COUNTS),
     limits=st.none() | sections(prompt_tokens=COUNTS, cost_usd=USD, media_parts=COUNTS, bytes=COUNTS, tokens=TOKENS),
     windows=st.none() | sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),

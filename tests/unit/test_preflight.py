@@ -112,14 +112,14 @@ def test_a_file_that_changes_between_look_and_probe_is_not_weighed(
 ) -> None:
     film = tmp_path / "film.mp4"
     film.write_bytes(media.video(1))
-    look = Preflight._look
+    look = Examiner._look
 
-    def looked(self: Preflight, part: MediaPart) -> Any:
+    def looked(self: Examiner, part: MediaPart) -> Any:
         seen = look(self, part)
         film.write_bytes(film.read_bytes() + b"more")
         return seen
 
-    monkeypatch.setattr(Preflight, "_look", looked)
+    monkeypatch.setattr(Examiner, "_look", looked)
 
     with preflight:
         (part,) = preflight.check(film).parts

@@ -59,7 +59,7 @@ def _examine(config: Path | None) -> dict[str, Any]:
 
 def _codecs(settings: Settings | None, problems: list[str]) -> tuple[dict[str, str], dict[str, Any]]:
     from weighlock.codecs import Prober, versions
-    from weighlock.preflight import probe_limits
+    from weighlock.examiner import probe_limits
 
     try:
         with Prober(probe_limits(settings)) if settings else Prober() as prober:

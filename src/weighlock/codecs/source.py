@@ -7,10 +7,11 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
+from weighlock.encoded import Base64
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnreadableSource
-from weighlock.request import MediaPart
+from weighlock.request import MediaPart, Uri
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -64,11 +65,11 @@ def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
     """Opens the part's source for weighing, for use in a `with`.
 
     Raises:
-        UnreadableSource: missing, no permission, or not a regular file.
+        UnreadableSource: missing, no permission, not a regular file, or a reference.
         MediaTooLarge: more than `max_bytes` (`safety.max.file`).
-        MalformedMedia: empty.
+        MalformedMedia: empty, or not the base64 it is said to be.
     """
-    source = _of_path(part.source) if isinstance(part.source, Path) else _of_bytes(bytes(part.source))
+    source = _opened(part)
     if 0 < source.size_bytes <= max_bytes:
         return source
     source.close()
@@ -79,6 +80,41 @@ def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
         size_bytes=source.size_bytes,
         max_bytes=max_bytes,
     )
+
+
+def _opened(part: MediaPart) -> OpenSource:
+    match part.source:
+        case Path() as path:
+            return _of_path(path)
+        case Base64() as encoded:
+            return _of_bytes(encoded.decode())
+        case Uri():
+            raise UnreadableSource("is a reference, and none is ever fetched here; its bytes were not looked at")
+        case bytes() | bytearray() | memoryview() as data:
+            return _of_bytes(bytes(data))
+        case file:
+            return _of_file(file)
+
+
+def _of_file(file: BinaryIO) -> OpenSource:
+    """A file object's bytes. Its position stays where it was."""
+    try:
+        status = os.fstat(file.fileno())
+        head = os.pread(file.fileno(), HEAD_BYTES, 0)
+        if stat.S_ISREG(status.st_mode):
+            return OpenSource(os.dup(file.fileno()), None, status.st_size, head)
+    except (OSError, AttributeError, ValueError):  # it has no descriptor, as BytesIO, or none that can be read at will
+        pass
+    try:
+        stood = file.tell()
+        file.seek(0)
+        data = file.read()
+        file.seek(stood)
+    except (OSError, AttributeError, ValueError) as error:
+        raise UnreadableSource(f"a file object that cannot be read from its start: {error}") from error
+    if not isinstance(data, bytes):
+        raise UnreadableSource("a file object that gives text; open it in binary mode")
+    return _of_bytes(data)
 
 
 def _of_bytes(data: bytes) -> OpenSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from weighlock.errors import InputError
@@ -62,6 +62,19 @@ class Controls:
                 start_offset_s=start_s,
                 end_offset_s=end_s,
             )
+
+    def or_else(self, other: Controls) -> Controls:
+        """These controls and, where they ask for nothing, the other's. Placement and carrier are facts, and stay."""
+        unset = self.media_resolution is MediaResolution.UNSPECIFIED
+        unclipped = self.start_offset_s is None and self.end_offset_s is None
+        return replace(
+            self,
+            media_resolution=other.media_resolution if unset else self.media_resolution,
+            part_resolution=self.part_resolution or other.part_resolution,
+            fps=self.fps or other.fps,
+            start_offset_s=other.start_offset_s if unclipped else self.start_offset_s,
+            end_offset_s=other.end_offset_s if unclipped else self.end_offset_s,
+        )
 
     def span_s(self, duration_s: float) -> float:
         """Seconds left of `duration_s` inside the clip; 0 when the clip begins after the end."""

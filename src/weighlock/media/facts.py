@@ -105,7 +105,23 @@ class TextFacts:
     encoding: str = "utf-8"
 
 
-Facts = ImageFacts | AudioFacts | VideoFacts | DocumentFacts | TextFacts
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSizes:
+    """Sizes of everything in a request that is billed as TEXT, in Unicode code points."""
+
+    content_chars: int = 0
+    """Of all string values in `contents`: text parts, arguments and results of calls."""
+    non_ascii_chars: int = 0
+    """Those of `content_chars` beyond ASCII."""
+    system_chars: int = 0
+    tools_json_chars: int = 0
+    thought_signature_chars: int = 0
+    function_calls: int = 0
+    turn_continues: bool = True
+    """False when the caller spoke after the last call: signatures of an earlier turn are dropped unbilled."""
+
+
+Facts = ImageFacts | AudioFacts | VideoFacts | DocumentFacts | TextFacts | TextSizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

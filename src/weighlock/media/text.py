@@ -5,26 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from weighlock.media.facts import TextFacts
+from weighlock.media.facts import TextFacts, TextSizes
 from weighlock.media.rule import Provenance
 from weighlock.media.tokens import TokenRange
 from weighlock.request import Modality
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextSizes:
-    """Sizes of everything in a request that is billed as TEXT, in Unicode code points."""
-
-    content_chars: int = 0
-    """Of all string values in `contents`: text parts, arguments and results of calls."""
-    non_ascii_chars: int = 0
-    """Those of `content_chars` beyond ASCII."""
-    system_chars: int = 0
-    tools_json_chars: int = 0
-    thought_signature_chars: int = 0
-    function_calls: int = 0
-    turn_continues: bool = True
-    """False when the caller spoke after the last call: signatures of an earlier turn are dropped unbilled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

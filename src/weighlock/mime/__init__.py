@@ -6,6 +6,7 @@ from weighlock.mime.file_names import declared_from_name, refine_text
 from weighlock.mime.image_size import ImageSize, image_size
 from weighlock.mime.sniff import sniff
 from weighlock.mime.sniffed import Flag, Sniffed
+from weighlock.mime.textual import encoding_of as text_encoding
 from weighlock.mime.window import HEAD_BYTES, Window
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "refine_text",
     "sniff",
     "spelling",
+    "text_encoding",
 ]

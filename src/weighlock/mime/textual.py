@@ -71,6 +71,12 @@ def sniff(window: Window) -> Sniffed | None:
     return flagged(sniffed, Flag.ENCODING_GUESSED) if decoded.is_guess else sniffed
 
 
+def encoding_of(head: bytes) -> str | None:
+    """The encoding the first bytes are text in, as a codec's name; `None` when they are no text."""
+    decoded = decode(head)
+    return decoded and decoded.encoding
+
+
 def decode(head: bytes) -> Decoded | None:
     """The first bytes as text, or `None`. The end may cut a character."""
     for bom, encoding in _BOMS:

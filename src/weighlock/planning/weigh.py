@@ -15,6 +15,7 @@ from weighlock.media.facts import (
     Facts,
     ImageFacts,
     TextFacts,
+    TextSizes,
     VideoFacts,
 )
 from weighlock.media.tokens import TokenRange
@@ -44,6 +45,8 @@ class Examined:
     facts: Facts | None = None
     """`None` exactly when `error` is set."""
     anomalies: tuple[Anomaly, ...] = ()
+    asked: Controls | None = None
+    """What the request itself asks of it; `None` where only the caller's controls count."""
     probed: bool = False
     """Whether a codec was asked, in the confined worker."""
     error: WeighlockError | None = None
@@ -147,7 +150,7 @@ def explain(part: Weighed, modality: Modality | None, rules: ModelRules) -> str:
             return f"{pages:,} pages × {part.total.likely // pages:,}" if len(runs) == 1 else f"{pages:,} pages"
         case ImageFacts(width_px=width, height_px=height):
             return f"{width}×{height} px"
-        case TextFacts(chars=chars):
+        case TextFacts(chars=chars) | TextSizes(content_chars=chars):
             return f"{chars:,} characters"
         case _:
             return ""

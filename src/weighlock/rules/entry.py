@@ -135,3 +135,5 @@ class RequestLimits:
     audio_s: int | None = None
     """Seconds of sound in one prompt."""
     pages_per_file: int | None = None
+    least_text_parts: int | None = None
+    """Text parts a request must hold beside its media."""

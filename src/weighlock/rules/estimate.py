@@ -7,7 +7,7 @@ from typing import assert_never
 
 from weighlock.media import audio, document, image, text, video
 from weighlock.media.controls import Controls
-from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, TextFacts, VideoFacts
+from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, TextFacts, TextSizes, VideoFacts
 from weighlock.media.tokens import TokenRange
 from weighlock.request import MediaResolution
 from weighlock.rules.model import ModelRules
@@ -44,6 +44,8 @@ def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
             return Estimate(tokens=tokens, notes=(*notes, *rules.warnings("document", controls)))
         case TextFacts():
             return Estimate(tokens=(text.tokens(facts, rules.text),))
+        case TextSizes():
+            return Estimate(tokens=(text.request_tokens(facts, rules.text),))
     assert_never(facts)
 
 

@@ -49,7 +49,9 @@ class ModelRules:
     rule_date: date
     """When the rules were last compared with their sources."""
     _picked: dict[tuple[str, _Way], Entry | None] = field(default_factory=dict, repr=False, compare=False)
-    _accepted: dict[tuple[Carrier, Placement], frozenset[str]] = field(default_factory=dict, repr=False, compare=False)
+    _accepted: dict[tuple[Carrier, Placement], frozenset[str] | None] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     _last_image: dict[str, tuple[Controls, ImageRule]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -125,12 +127,11 @@ class ModelRules:
     def accepted(
         self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE
     ) -> frozenset[str] | None:
-        """Media types the carrier may hold, spelt as the service does; `None` for a model nothing is known of."""
-        if "accepts" not in self.sections:
-            return None
+        """Media types the carrier may hold, spelt as the service does; `None` where nothing is known of it."""
         if (carrier, placement) not in self._accepted:
-            lists = (self.accept_entry(modality, placement, carrier) for modality in Modality)
-            self._accepted[carrier, placement] = frozenset(mime for entry in lists if entry for mime in _mimes(entry))
+            lists = [self.accept_entry(modality, placement, carrier) for modality in Modality]
+            known = frozenset(mime for entry in lists if entry for mime in _mimes(entry))
+            self._accepted[carrier, placement] = known if any(lists) else None
         return self._accepted[carrier, placement]
 
     def accepts(self, mime: str, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE) -> bool:

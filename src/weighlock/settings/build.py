@@ -30,6 +30,18 @@ from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
 from weighlock.settings.text import Document, leaves
 
+_AS_WRITTEN = (
+    "owner",
+    "mode",
+    "on_exceed",
+    "on_unknown_model",
+    "on_unknown_price",
+    "mime_mismatch",
+    "tool_media",
+    "base64_in_tool_text",
+)
+"""Keys of an endpoint that need no building."""
+
 
 def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
     """Settings from a file whose keys and types are right, and whose parts fit together."""
@@ -78,11 +90,7 @@ def _accounts(values: Mapping[str, Any] | None, document: Document, cwd: Path) -
 
 
 def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Account]) -> Endpoint:
-    plain = {
-        key: values[key]
-        for key in ("owner", "mode", "on_exceed", "on_unknown_model", "on_unknown_price", "mime_mismatch")
-        if values.get(key) is not None
-    }
+    plain = {key: values[key] for key in _AS_WRITTEN if values.get(key) is not None}
     account, models = values.get("account"), values.get("models")
     return Endpoint(
         name=name,

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from weighlock.errors import ConfigError
+from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, MediaResolution, Modality
@@ -168,6 +169,8 @@ class Endpoint:
     on_unknown_model: OnUnknownModel = OnUnknownModel.HIGH
     on_unknown_price: OnUnknownPrice = OnUnknownPrice.REJECT
     mime_mismatch: OnMimeMismatch = OnMimeMismatch.CORRECT
+    tool_media: ToolMedia = ToolMedia.FILTER
+    base64_in_tool_text: Base64InToolText = Base64InToolText.LIFT
     output_tokens: OutputTokens = field(default_factory=OutputTokens)
     limits: Limits = field(default_factory=Limits)
     windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))

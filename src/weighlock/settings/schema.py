@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.request import Backend
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
@@ -36,8 +37,6 @@ NOT_YET = frozenset(
         "prepare_deadline_s",
         "local_work",
         "session",
-        "tool_media",
-        "base64_in_tool_text",
         "history",
         "media.levers",
         "media.strip_metadata",
@@ -206,6 +205,8 @@ class EndpointSection(_Section):
     on_unknown_model: OnUnknownModel | None = None
     on_unknown_price: OnUnknownPrice | None = None
     mime_mismatch: OnMimeMismatch | None = Field(None, description="A declared type the bytes contradict.")
+    tool_media: ToolMedia | None = Field(None, description="Media a tool result cannot carry, such as audio and video.")
+    base64_in_tool_text: Base64InToolText | None = Field(None, description="Media a tool returns as base64 text.")
     output_tokens: OutputTokensSection | None = None
     limits: LimitsSection | None = Field(None, description="Of one request, inclusive.")
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")

@@ -47,6 +47,8 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
         "on_unknown_model": endpoint.on_unknown_model,
         "on_unknown_price": endpoint.on_unknown_price,
         "mime_mismatch": endpoint.mime_mismatch,
+        "tool_media": endpoint.tool_media,
+        "base64_in_tool_text": endpoint.base64_in_tool_text,
         "output_tokens": {"expected": endpoint.output_tokens.expected},
         "limits": {
             "prompt_tokens": limits.prompt_tokens,

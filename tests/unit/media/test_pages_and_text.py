@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from weighlock.media.facts import DocumentFacts, FactSource, ImageFacts, PageRun, TextFacts
-from weighlock.media.text import TextSizes, request_tokens
+from weighlock.media.facts import DocumentFacts, FactSource, ImageFacts, PageRun, TextFacts, TextSizes
+from weighlock.media.text import request_tokens
 from weighlock.request import Backend, Carrier, MediaResolution, Modality, Placement
 from weighlock.rules import Controls, ModelRules, RuleBook, estimate
 

@@ -225,7 +225,9 @@ def test_rules_grow_stale() -> None:
         ("gemini-2.5-flash", "developer", "user", "application/pdf", True),
         ("gemini-2.5-flash", "developer", "tool_result", "image/png", False),
         ("gemini-2.0-flash", "vertex", "tool_result", "text/plain", False),
-        ("unknown", "developer", "tool_result", "video/mp4", True),
+        ("unknown", "developer", "user", "image/gif", True),
+        ("unknown", "developer", "tool_result", "image/png", True),
+        ("unknown", "developer", "tool_result", "video/mp4", False),  # nobody's tool results hold a film so far
     ],
 )
 def test_what_a_carrier_may_hold(model: str, backend: str, carrier: str, mime: str, taken: bool) -> None:
@@ -246,7 +248,7 @@ def test_holding_nothing_is_told_from_knowing_nothing() -> None:
     old, unknown = (BOOK.for_model(model, Backend.DEVELOPER, ON) for model in ("gemini-2.5-flash", "unknown"))
 
     assert old.accepted(Carrier.TOOL_RESULT) == frozenset()
-    assert unknown.accepted(Carrier.TOOL_RESULT) is None
+    assert unknown.accepted(Carrier.USER) is None
 
 
 def test_every_figure_in_force_is_listed_once_with_when_it_holds() -> None:

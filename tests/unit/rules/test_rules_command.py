@@ -127,7 +127,7 @@ def test_what_differs_inside_tool_results_stands_apart() -> None:
     assert "tool_result" not in before
     assert "tool_result" not in after
     inside = after.partition("\n\n")[0].splitlines()
-    assert [line.split()[0] for line in inside if line[2:3].strip()] == ["image", "document", *["accepts"] * 4]
+    assert [line.split()[0] for line in inside if line[2:3].strip()] == ["image", "document", *["accepts"] * 6]
     assert "video/mp4" not in after
 
 

@@ -402,9 +402,7 @@ class TestMistakes:
         assert "weighlock.yaml:19: endpoints: given twice; first at" in problem
         assert problem.endswith("weighlock.yaml:11")
 
-    @pytest.mark.parametrize(
-        "key", ["session: {cost_usd: 2}", "history: {keep_media: 3}", "count: {when: auto}", "tool_media: filter"]
-    )
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "history: {keep_media: 3}", "count: {when: auto}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:

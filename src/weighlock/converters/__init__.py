@@ -1,0 +1,1 @@
+"""Message formats ⇄ `Request`, a module each: SDK objects, REST JSON, neutral messages."""

@@ -1,0 +1,366 @@
+"""Bodies of `generateContent`, `streamGenerateContent` and `countTokens` ⇄ `Request`.
+
+Both spellings of every field and both base64 alphabets are read. A request nobody changed leaves as the very bytes that
+came; of a changed one, every part that is still the same object leaves as it came, its known fields in camelCase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weighlock.converters.json_text import dumps, loads
+from weighlock.converters.wire import CONTENT, COUNT_TOKENS, PART, check_spellings, malformed, recased
+from weighlock.encoded import Base64, encode
+from weighlock.request import (
+    NOTHING,
+    Json,
+    MediaPart,
+    OpaquePart,
+    Part,
+    Request,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    Turn,
+    Uri,
+)
+
+_PAYLOADS = {
+    spelt: name
+    for name, spellings in {
+        "text": ("text",),
+        "inlineData": ("inlineData", "inline_data"),
+        "fileData": ("fileData", "file_data"),
+        "functionCall": ("functionCall", "function_call"),
+        "functionResponse": ("functionResponse", "function_response"),
+        "executableCode": ("executableCode", "executable_code"),
+        "codeExecutionResult": ("codeExecutionResult", "code_execution_result"),
+        "toolCall": ("toolCall", "tool_call"),
+        "toolResponse": ("toolResponse", "tool_response"),
+    }.items()
+    for spelt in spellings
+}
+"""Fields of a part of which it holds one."""
+_WRAPPED = "generateContentRequest"
+_READ = ("contents", "systemInstruction", "system_instruction")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A request and what it was read from."""
+
+    request: Request
+    body: bytes
+    """As it came."""
+    inner: Mapping[str, Json] = field(repr=False)
+    """The JSON the request was read from: the body, or what it wraps."""
+    around: Mapping[str, Json] | None = None
+    """The fields beside `generateContentRequest`, where a `countTokens` body wraps the request in one."""
+
+
+def parse(body: bytes | bytearray | memoryview | str | Mapping[str, Json], *, model: str | None = None) -> Parsed:
+    """The request in a body. `model` is the one its URL names.
+
+    Media stay in base64 until somebody looks.
+
+    Raises:
+        MalformedRequest: no JSON, a field of the wrong kind, in two spellings, or a part that holds two things at
+            once. Names the place.
+    """
+    document = dict(body) if isinstance(body, Mapping) else loads(body)
+    if not isinstance(document, dict):
+        raise malformed("", f"is no object but {_kind(document)}")
+    around, inner, place = _unwrapped(document)
+    request = _request(inner, place, model)
+    raw = dumps(document) if isinstance(body, Mapping) else body.encode() if isinstance(body, str) else bytes(body)
+    return Parsed(request=request, body=raw, inner=inner, around=around)
+
+
+def emit(request: Request, parsed: Parsed | None = None) -> bytes:
+    """The body of a request. With `parsed`, what it was read from, everything nobody changed leaves as it came.
+
+    Raises:
+        MalformedRequest: something in it is no JSON value.
+    """
+    if parsed is not None and request is parsed.request:
+        return parsed.body
+    return dumps(document(request, parsed))
+
+
+def document(request: Request, parsed: Parsed | None = None) -> dict[str, Json]:
+    """The request as REST JSON values, its known fields in camelCase."""
+    writer = _Writer({} if parsed is None else dict(_origins(parsed)))
+    body: dict[str, Json] = {"contents": [writer.turn(turn) for turn in request.turns]}
+    if request.system_instruction is not None:
+        body["systemInstruction"] = writer.turn(request.system_instruction)
+    body.update(request.carried)
+    around = parsed.around if parsed is not None else None
+    return body if around is None else {**around, _WRAPPED: body}
+
+
+def is_request(document: Json) -> bool:
+    """Whether decoded JSON looks like a body of the REST API."""
+    if not isinstance(document, dict):
+        return False
+    inner = document.get(_WRAPPED, document.get("generate_content_request", document))
+    return isinstance(inner, dict) and isinstance(inner.get("contents"), list | dict)
+
+
+def _unwrapped(document: dict[str, Json]) -> tuple[Mapping[str, Json] | None, dict[str, Json], str]:
+    for key in (_WRAPPED, "generate_content_request"):
+        if isinstance(inner := document.get(key), dict):
+            check_spellings(dict.fromkeys(document), COUNT_TOKENS, "")
+            return {k: v for k, v in document.items() if k != key}, inner, key
+    return None, document, ""
+
+
+# ---- reading
+
+
+def _request(body: dict[str, Json], place: str, model: str | None) -> Request:
+    check_spellings({key: None if key == "contents" else value for key, value in body.items()}, COUNT_TOKENS, place)
+    inner = f"{place}." if place else ""
+    system = _system_instruction(body)
+    others = {key: value for key, value in body.items() if key not in _READ}
+    named = others.get("model")
+    where = f"{inner}contents"
+    return Request(
+        turns=tuple([_turn(content, where, at) for at, content in enumerate(_listed(body.get("contents"), where))]),
+        system_instruction=None if system is None else _turn(system, f"{inner}systemInstruction", None),
+        model=named if isinstance(named, str) else model,
+        carried=recased(others, COUNT_TOKENS) if others else NOTHING,
+    )
+
+
+def _system_instruction(body: Mapping[str, Json]) -> Json:
+    return body.get("systemInstruction", body.get("system_instruction"))
+
+
+def _turn(content: Json, where: str, at: int | None) -> Turn:
+    if type(content) is not dict:
+        raise malformed(_at(where, at), f"is no object but {_kind(content)}")
+    role, parts = content.get("role"), content.get("parts")
+    if role is not None and type(role) is not str:
+        raise malformed(f"{_at(where, at)}.role", f"is no text but {_kind(role)}")
+    if type(parts) is not list:
+        parts = _listed(parts, f"{_at(where, at)}.parts")
+    read: list[Part] = []
+    for index, part in enumerate(parts):
+        if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:
+            read.append(TextPart(text=text))  # nearly all of a long history, so it takes the short way
+        else:
+            read.append(_part(part, f"{_at(where, at)}.parts[{index}]"))
+    if len(content) <= (role is not None) + ("parts" in content):
+        return Turn(role=role, parts=tuple(read))
+    return Turn(role=role, parts=tuple(read), carried={k: v for k, v in content.items() if k not in ("role", "parts")})
+
+
+def _at(where: str, at: int | None) -> str:
+    return where if at is None else f"{where}[{at}]"
+
+
+def _part(part: Json, place: str) -> Part:
+    if not isinstance(part, dict):
+        raise malformed(place, f"is no object but {_kind(part)}")
+    check_spellings(part, PART, place)
+    held = [(key, name) for key in part if (name := _PAYLOADS.get(key)) and part[key] is not None]
+    if len(held) > 1:
+        names = " and ".join(name for _, name in held)
+        raise malformed(place, f"holds {names}; a part holds one thing")
+    key, name = held[0] if held else ("", "")
+    match name:
+        case "text":
+            if not isinstance(part[key], str):
+                raise malformed(f"{place}.text", f"is no text but {_kind(part[key])}")
+            return TextPart(text=part[key], carried=_beside(part, name))
+        case "inlineData" | "fileData":
+            return _medium(part, name, place)
+        case "functionCall":
+            call = _object(part[key], f"{place}.{name}")
+            called = _text(call, "name", f"{place}.{name}")
+            return ToolCallPart(name=called, call_id=_id(call, f"{place}.{name}"), wire=part)
+        case "functionResponse":
+            return _tool_result(part, f"{place}.{name}")
+        case _:
+            return OpaquePart(wire=part)
+
+
+def _tool_result(part: dict[str, Json], place: str) -> ToolResultPart:
+    part = recased(part, PART)
+    result, inner = _object(part["functionResponse"], place), f"{place}.parts"
+    media = [_nested(item, f"{inner}[{at}]") for at, item in enumerate(_listed(result.get("parts"), inner))]
+    return ToolResultPart(
+        name=_text(result, "name", place),
+        call_id=_id(result, place),
+        response=result.get("response"),
+        media=tuple(media),
+        carried=_beside(part, "functionResponse", "id", "name", "response", "parts"),
+    )
+
+
+def _nested(item: Json, place: str) -> MediaPart | OpaquePart:
+    item = _object(item, place)
+    held = [name for key in item if (name := _PAYLOADS.get(key)) in ("inlineData", "fileData")]
+    if len(held) > 1:
+        raise malformed(place, f"holds {' and '.join(map(str, held))}; a part holds one thing")
+    return _medium(item, str(held[0]), place) if held else OpaquePart(wire=item)
+
+
+def _medium(part: dict[str, Json], name: str, place: str) -> MediaPart:
+    part = recased(part, PART)
+    blob, where = _object(part[name], f"{place}.{name}"), f"{place}.{name}"
+    key = "data" if name == "inlineData" else "fileUri"
+    held, declared, shown = blob.get(key), blob.get("mimeType"), blob.get("displayName")
+    if not isinstance(held, str):
+        raise malformed(f"{where}.{key}", "is missing" if held is None else f"is no text but {_kind(held)}")
+    if declared is not None and not isinstance(declared, str):
+        raise malformed(f"{where}.mimeType", f"is no text but {_kind(declared)}")
+    return MediaPart(
+        source=Base64(held) if key == "data" else Uri(held),
+        label=shown if isinstance(shown, str) and shown else place,
+        declared_mime=declared,
+        carried=_beside(part, name, key, "mimeType"),
+    )
+
+
+def _beside(part: Mapping[str, Json], name: str, *told: str) -> Mapping[str, Json]:
+    """Everything in a part but what its value tells: its other fields, and those inside `name` other than `told`."""
+    others = {k: v for k, v in recased(dict(part), PART).items() if k != name}
+    inner = part.get(name)
+    if told and isinstance(inner, dict) and (kept := {k: v for k, v in inner.items() if k not in told}):
+        others[name] = kept
+    return others or NOTHING
+
+
+def _listed(value: Json, place: str) -> list[Json]:
+    """Items of a field. The service takes a single object for a list of one, and nothing for an empty one."""
+    if isinstance(value, list):
+        return value
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        return [value]
+    raise malformed(place, f"is no list but {_kind(value)}")
+
+
+def _object(value: Json, place: str) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise malformed(place, f"is no object but {_kind(value)}")
+    return value
+
+
+def _text(value: Mapping[str, Json], key: str, place: str) -> str:
+    if not isinstance(found := value.get(key), str) or not found:
+        raise malformed(f"{place}.{key}", "is missing" if found in (None, "") else f"is no text but {_kind(found)}")
+    return found
+
+
+def _id(value: Mapping[str, Json], place: str) -> str | None:
+    found = value.get("id")
+    if found is not None and not isinstance(found, str):
+        raise malformed(f"{place}.id", f"is no text but {_kind(found)}")
+    return found or None
+
+
+def _kind(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+# ---- writing
+
+
+def _origins(parsed: Parsed) -> Iterator[tuple[int, Json]]:
+    """`id` of every turn and part, those inside tool results too, with the JSON it was read from."""
+    request, inner = parsed.request, parsed.inner
+    contents = [*zip(request.turns, _listed(inner.get("contents"), ""), strict=True)]
+    if request.system_instruction is not None:
+        contents.append((request.system_instruction, _system_instruction(inner)))
+    for turn, content in contents:
+        yield id(turn), content
+        for part, raw in zip(turn.parts, _listed(content.get("parts"), ""), strict=True):
+            yield id(part), raw
+            if isinstance(part, ToolResultPart):
+                result = recased(raw, PART)["functionResponse"]
+                yield from zip(map(id, part.media), _listed(result.get("parts"), ""), strict=True)
+
+
+class _Writer:
+    """Builds REST JSON; what is still the same object leaves as it came."""
+
+    def __init__(self, origins: Mapping[int, Json]) -> None:
+        self.origins = origins
+
+    def turn(self, turn: Turn) -> dict[str, Json]:
+        if (origin := self.origins.get(id(turn))) is not None:
+            return _content(recased(origin, CONTENT))
+        role = {} if turn.role is None else {"role": turn.role}
+        return {**role, "parts": [self.part(part) for part in turn.parts], **turn.carried}
+
+    def part(self, part: Part) -> Json:
+        if (origin := self.origins.get(id(part))) is not None:
+            return recased(origin, PART)
+        match part:
+            case TextPart():
+                return {"text": part.text, **part.carried}
+            case MediaPart():
+                return _media(part)
+            case ToolResultPart():
+                return self._tool_result(part)
+            case ToolCallPart() | OpaquePart():
+                return recased(dict(part.wire), PART)
+
+    def _tool_result(self, part: ToolResultPart) -> dict[str, Json]:
+        result = {
+            "id": part.call_id,
+            "name": part.name,
+            "response": part.response,
+            "parts": [self.part(medium) for medium in part.media] or None,
+            **part.carried.get("functionResponse", {}),
+        }
+        told = {key: value for key, value in result.items() if value is not None}
+        return {**part.carried, "functionResponse": told}
+
+
+def _content(content: Json) -> dict[str, Json]:
+    """A turn read leniently, in the strict form."""
+    parts = content.get("parts")
+    return {**content, "parts": [parts]} if isinstance(parts, dict) else content
+
+
+def _media(part: MediaPart) -> dict[str, Json]:
+    declared = {} if part.declared_mime is None else {"mimeType": part.declared_mime}
+    if isinstance(part.source, Uri):
+        blob = {**declared, "fileUri": part.source.text, **part.carried.get("fileData", {})}
+        return {**part.carried, "fileData": blob}
+    blob = {**declared, "data": _base64(part.source), **part.carried.get("inlineData", {})}
+    return {**part.carried, "inlineData": blob}
+
+
+def _base64(source: Any) -> str:
+    if isinstance(source, Base64):
+        return source.text
+    if isinstance(source, Path):
+        return encode(source.read_bytes())
+    if isinstance(source, bytes):
+        return encode(source)
+    stood = source.tell()
+    source.seek(0)
+    try:
+        return encode(source.read())
+    finally:
+        source.seek(stood)

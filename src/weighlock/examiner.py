@@ -1,0 +1,232 @@
+"""Looks at media: what they are by their head, and what only a codec can tell, in the confined worker."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from weighlock import mime
+from weighlock.codecs import ProbeLimits, text_facts
+from weighlock.codecs.source import OpenSource, open_source
+from weighlock.encoded import Base64
+from weighlock.errors import (
+    MalformedMedia,
+    ProberUnavailable,
+    UnknownMediaType,
+    UnsupportedMedia,
+    WeighlockError,
+)
+from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
+from weighlock.mime import Flag
+from weighlock.planning.identify import Identified, identify, identify_bytes
+from weighlock.planning.weigh import Examined
+from weighlock.request import MediaPart, Modality, Uri
+from weighlock.settings import Confinement, Settings
+
+if TYPE_CHECKING:
+    from weighlock.codecs import Prober
+
+_REMEMBERED = 1024
+"""Recordings whose length is kept."""
+_AHEAD = 4
+"""Files looked at ahead of the one whose probe is awaited, per worker."""
+_ODD = {
+    Flag.TRUNCATED: "it ends before its end: cut off, as by an interrupted upload",
+    Flag.TRAILING_BYTES: "bytes follow the end of the image",
+    Flag.POLYGLOT: "another format's reader would accept these bytes too",
+    Flag.CONTRADICTION: "the outside says one format, the inside another",
+    Flag.HEADER_ONLY_GUESS: "only a magic number speaks for this type; what should confirm it is missing",
+}
+"""What the sniffer noticed that a person should know."""
+_TRUNCATED = Anomaly(code=Flag.TRUNCATED, detail=_ODD[Flag.TRUNCATED])
+
+
+class Examiner:
+    """Thread-safe; starts the confined worker on first need. `preload` loads the prober's code at once."""
+
+    def __init__(self, settings: Settings, *, preload: bool) -> None:
+        self.settings = settings
+        self._probers: list[Prober] = []
+        """One, from the first need on."""
+        self._probed = False
+        self._held: dict[str, Any] | None = None
+        self._seconds: dict[bytes, float | None] = {}
+        if preload:
+            self._prober()
+
+    def close(self) -> None:
+        """Ends the worker. A later probe starts a new one."""
+        for prober in self._probers[:1]:
+            prober.close()
+
+    def confinement(self) -> dict[str, Any] | None:
+        """The limits that held while probing; `None` as long as nothing needed a codec."""
+        if self._probed:
+            with contextlib.suppress(ProberUnavailable):  # closed meanwhile: what held then is told
+                self._held = self._prober().confinement().as_dict()
+        return self._held
+
+    def identify(self, part: MediaPart) -> Identified:
+        """What a medium is, from its head alone. Never raises: what is wrong comes back as its `error`."""
+        if isinstance(part.source, bytes | Base64 | Uri):
+            return identify(part)
+        try:
+            with self._open(part) as source:
+                window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
+                return identify_bytes(window, part, lambda: source.read_at(0, source.size_bytes))
+        except WeighlockError as error:
+            return Identified(declared_mime=part.declared_mime, error=error)
+
+    def seconds(self, part: MediaPart) -> float | None:
+        """How long a recording plays; `None` where nothing can tell. Remembered: a history comes again every turn."""
+        source = part.source
+        if not isinstance(source, bytes | Base64):
+            return None
+        key = hashlib.sha256(source if isinstance(source, bytes) else source.text.encode()).digest()
+        if key not in self._seconds:
+            if len(self._seconds) >= _REMEMBERED:
+                self._seconds.clear()
+            (examined,) = self.examine([part])
+            facts = examined.facts
+            self._seconds[key] = facts.duration_s if isinstance(facts, AudioFacts | VideoFacts) else None
+        return self._seconds[key]
+
+    def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
+        """What each medium is, in order. Those that need the confined worker are probed side by side.
+
+        Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
+        """
+        workers = self.settings.safety.workers
+        waiting: deque[Examined | Future[Examined]] = deque()
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
+        try:
+            for part in parts:
+                known, unseen = self._look(part)
+                waiting.append(known if unseen is None else pool.submit(self._probe, part, known, unseen))
+                while waiting and (len(waiting) > workers * _AHEAD or not _pending(waiting[0])):
+                    yield _answer(waiting.popleft())
+            while waiting:
+                yield _answer(waiting.popleft())
+        except KeyboardInterrupt:
+            self.close()  # else the shutdown below would wait for what is being probed
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
+        """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""
+        known = Examined(label=part.label, declared_mime=part.declared_mime)
+        try:
+            with self._open(part) as source:
+                window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
+                sniffed = mime.sniff(window)
+                known = replace(
+                    known,
+                    size_bytes=source.size_bytes,
+                    mime=mime.refine_text(sniffed.mime, part.label),
+                    modality=sniffed.modality,
+                    anomalies=tuple(Anomaly(code=flag, detail=_ODD[flag]) for flag in sniffed.flags if flag in _ODD),
+                )
+                told = _told_by_header(source, window, known)
+        except WeighlockError as error:
+            return replace(known, error=error), None
+        return (_with_facts(known, told), None) if told else (known, known.modality)
+
+    def _probe(self, part: MediaPart, known: Examined, modality: Modality) -> Examined:
+        """What only the confined worker can tell."""
+        self._probed = True
+        known = replace(known, probed=True)
+        try:
+            with self._open(part) as source:
+                if source.size_bytes != known.size_bytes:
+                    raise MalformedMedia("it changed while it was being weighed")
+                fd, found = source.descriptor(), known.mime or ""
+                probed = self._prober().probe(fd, size_bytes=source.size_bytes, mime=found, modality=modality)
+        except WeighlockError as error:
+            return replace(known, error=error)
+        return _with_facts(known, probed)
+
+    def _open(self, part: MediaPart) -> OpenSource:
+        return open_source(part, max_bytes=self.settings.safety.max_file_bytes)
+
+    def _prober(self) -> Prober:
+        # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a
+        # prober that was never asked anything has nothing to close.
+        if not self._probers:
+            from weighlock.codecs import Prober
+
+            self._probers.append(Prober(probe_limits(self.settings)))
+        return self._probers[0]
+
+
+def probe_limits(settings: Settings) -> ProbeLimits:
+    """`safety:` of the settings, as the prober takes it."""
+    safety = settings.safety
+    return ProbeLimits(
+        workers=safety.workers,
+        max_pixels=safety.max_pixels,
+        max_duration_s=safety.max_duration_s,
+        max_pages=safety.max_pages,
+        max_frames=safety.max_frames,
+        required=safety.confinement is Confinement.REQUIRED,
+    )
+
+
+def _told_by_header(source: OpenSource, window: mime.Window, known: Examined) -> Probed | None:
+    """Facts that need no codec; `None` where the worker has to look.
+
+    Raises:
+        InputError: it is no medium at all.
+    """
+    found, modality = known.mime or "", known.modality
+    if modality is None:
+        raise _no_medium(found)
+    if modality is Modality.TEXT:
+        return Probed(facts=text_facts(source.descriptor(), size_bytes=source.size_bytes))
+    if modality is Modality.IMAGE and (size := mime.image_size(window, found)):
+        cut = (_TRUNCATED,) if mime.ends_early(window, found) and _TRUNCATED not in known.anomalies else ()
+        return Probed(facts=_image_facts(size), anomalies=cut)
+    return None
+
+
+def _image_facts(size: mime.ImageSize) -> ImageFacts:
+    # Pixels are not bounded here: nothing is decoded, and a panorama costs what any image of its shape costs.
+    width_px, height_px = size.displayed_px
+    return ImageFacts(
+        width_px=width_px,
+        height_px=height_px,
+        orientation=size.orientation,
+        frames=size.frames if size.animated else 1 if size.animated is False else None,
+        size_source=FactSource.HEADER,
+    )
+
+
+def _with_facts(known: Examined, probed: Probed) -> Examined:
+    """Facts overrule the container's label: sound alone is audio, whatever the brand says."""
+    found, modality = known.mime, known.modality
+    if isinstance(probed.facts, AudioFacts) and modality is Modality.VIDEO:
+        modality, found = Modality.AUDIO, found and found.replace("video/", "audio/", 1)
+    elif isinstance(probed.facts, VideoFacts) and modality is Modality.AUDIO:
+        modality, found = Modality.VIDEO, found and found.replace("audio/", "video/", 1)
+    return replace(
+        known, mime=found, modality=modality, facts=probed.facts, anomalies=(*known.anomalies, *probed.anomalies)
+    )
+
+
+def _no_medium(found: str) -> WeighlockError:
+    if found in ("", "application/octet-stream"):
+        return UnknownMediaType("no known media type in its bytes; Gemini takes images, video, audio, PDF and text")
+    return UnsupportedMedia(f"{found} is no medium Gemini takes; send text, or a PDF of it", mime=found)
+
+
+def _pending(one: Examined | Future[Examined]) -> bool:
+    return isinstance(one, Future) and not one.done()
+
+
+def _answer(one: Examined | Future[Examined]) -> Examined:
+    return one.result() if isinstance(one, Future) else one

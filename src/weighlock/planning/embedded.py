@@ -1,0 +1,183 @@
+"""Media hidden as base64 text in what a tool answered: where they are, and the text without them. Pure.
+
+A model is billed for such text by the character and sees no picture in it. Found are a whole string or a run within one
+(a data URI, JSON within JSON, bare base64), whose bytes are of a known media type for certain; everything else that
+looks like base64 (keys, hashes, archives, minified code) is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from weighlock import mime
+from weighlock.encoded import Base64
+from weighlock.errors import MalformedMedia
+from weighlock.mime import Flag
+from weighlock.planning.identify import Identified, identify, window_of
+from weighlock.request import Json, MediaPart, Modality
+
+LEAST_BARE_CHARS = 4096
+"""Of base64 that nothing announces, or that stands within a text."""
+_LEAST_ANNOUNCED_CHARS = 32
+"""Of a whole string that a data URI or a MIME type beside it announces."""
+_LABELS = ("mimeType", "mime_type", "mediaType", "media_type", "contentType", "content_type")
+_MEDIA_LABEL = re.compile(r"(?:image|audio|video)/|application/(?:x-)?pdf", re.IGNORECASE)
+_B64 = r"[A-Za-z0-9+/_-]"
+_DATA_URI = re.compile(r"data:([^,;\s\"'\\]{0,100})(?:;[^,;\s\"'\\]{1,60}){0,4}?;base64,$", re.IGNORECASE)
+_LONGEST_PREFIX = 400
+_ONE_RUN = re.compile(rf"{_B64}{{{LEAST_BARE_CHARS},}}={{0,2}}")
+_ESCAPED_RUN = re.compile(rf"(?:\\/)?{_B64}+(?:\\/{_B64}*)*={{0,2}}")
+"""As some JSON writers put it: every `/` behind a backslash."""
+_WRAPPED_RUN = re.compile(rf"(?<!{_B64}){_B64}{{40,}}(?:(?:\r?\n|\\r\\n|\\n){_B64}{{1,}})+={{0,2}}")
+"""As `base64` prints it: in lines, also within a JSON text."""
+_PLAIN_START = re.compile(rf"{_B64}{{24}}")
+
+Path = tuple[str | int, ...]
+"""Keys and indexes from the response down to a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """One medium within a tool's response."""
+
+    path: Path
+    start: int = 0
+    end: int = 0
+    """The characters of the string at `path` that are it, `data:…;base64,` included."""
+    part: MediaPart
+    medium: Identified
+    raw: bool = False
+    """The value itself is a medium, as a Python tool returned it; there are no characters yet."""
+    cut: bool = False
+    """It ends before its end, as where a tool shortens its output: nothing could look at it."""
+
+    @property
+    def chars(self) -> int:
+        """What it takes as text."""
+        return -(-(self.medium.size_bytes or 0) // 3) * 4 if self.raw else self.end - self.start
+
+
+def find(response: Json) -> list[Embedded]:
+    """Every medium in a response, in the order of its text."""
+    found: list[Embedded] = []
+    waiting: list[tuple[Path, Json, str | None]] = [((), response, None)]
+    while waiting:  # no recursion: a response may be nested as deep as JSON goes
+        path, value, label = waiting.pop()
+        if type(value) is str:
+            if len(value) >= _LEAST_ANNOUNCED_CHARS:
+                found += _in_text(value, path, label)
+        elif isinstance(value, MediaPart):
+            found.append(Embedded(path=path, part=value, medium=identify(value), raw=True))
+        elif isinstance(value, dict):
+            label = _label_of(value)
+            waiting += [((*path, key), item, label) for key, item in reversed(value.items())]
+        elif isinstance(value, list | tuple):
+            waiting += [((*path, at), value[at], None) for at in range(len(value) - 1, -1, -1)]
+    return found
+
+
+def replaced(response: Json, texts: Mapping[Embedded, str] | Iterable[tuple[Embedded, str]]) -> Json:
+    """The response with each of these media replaced by a text; what holds none of them is the same object."""
+    pairs = texts.items() if isinstance(texts, Mapping) else texts
+    by_path: dict[Path, list[tuple[Embedded, str]]] = {}
+    for one, text in pairs:
+        by_path.setdefault(one.path, []).append((one, text))
+    for path, here in by_path.items():
+        response = _with(response, path, here)
+    return response
+
+
+def _with(value: Json, path: Path, here: list[tuple[Embedded, str]]) -> Json:
+    above: list[Json] = []
+    for step in path:
+        above.append(value)
+        value = value[step]
+    if isinstance(value, str):
+        for one, text in sorted(here, key=lambda pair: pair[0].start, reverse=True):
+            value = value[: one.start] + text + value[one.end :]
+    else:
+        value = here[0][1]
+    for holder, step in zip(reversed(above), reversed(path), strict=True):
+        copy: Json = dict(holder) if isinstance(holder, dict) else list(holder)
+        copy[step] = value
+        value = copy
+    return value
+
+
+def _label_of(value: Mapping[str, Json]) -> str | None:
+    """The media type an object names for its data: MCP's `mimeType`, Gemini's `mime_type`, Anthropic's `media_type`."""
+    for key in _LABELS:
+        if isinstance(label := value.get(key), str) and _MEDIA_LABEL.match(label):
+            return label
+    return None
+
+
+def _in_text(text: str, path: Path, label: str | None) -> Iterator[Embedded]:
+    whole = _whole(text, path, label)
+    if whole is not None:
+        yield whole
+    elif len(text) >= LEAST_BARE_CHARS:
+        for start, end in _runs(text):
+            prefix = _DATA_URI.search(text, max(0, start - _LONGEST_PREFIX), start)
+            declared, begin = (prefix[1] or None, prefix.start()) if prefix else (None, start)
+            if one := _medium(text[start:end], path, declared, begin, end):
+                yield one
+
+
+def _whole(text: str, path: Path, label: str | None) -> Embedded | None:
+    """A string that is base64 from end to end, announced or long."""
+    start = 0
+    if text.startswith("data:"):
+        start = text.find(";base64,", 0, _LONGEST_PREFIX) + len(";base64,")
+        prefix = _DATA_URI.search(text, 0, start)
+        if prefix is None:
+            return None
+        label = prefix[1] or label or "application/octet-stream"
+    if label is None and len(text) < LEAST_BARE_CHARS:
+        return None
+    if not _PLAIN_START.match(text, start):
+        return None
+    return _medium(text[start:], path, label, 0, len(text))
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    pattern = _ONE_RUN
+    if "\\/" in text:
+        pattern = _ESCAPED_RUN
+    elif ("\n" in text or "\\n" in text) and not _ONE_RUN.search(text):
+        pattern = _WRAPPED_RUN
+    for run in pattern.finditer(text):
+        if run.end() - run.start() >= LEAST_BARE_CHARS:
+            yield run.span()
+
+
+def _medium(run: str, path: Path, declared: str | None, start: int, end: int) -> Embedded | None:
+    """The medium a run of base64 stands for; `None` where it stands for none."""
+    source = Base64(_unwrapped(run))
+    claim = mime.canonical(declared)
+    part = MediaPart(source=source, label="", declared_mime=claim)
+    try:
+        sniffed = mime.sniff(window_of(part))
+        if not _is_medium(sniffed):
+            return None
+        source.check()
+    except MalformedMedia:
+        return None
+    medium = identify(part)
+    cut = Flag.TRUNCATED in medium.flags or mime.ends_early(window_of(part), medium.mime or "")
+    return Embedded(path=path, start=start, end=end, part=part, medium=medium, cut=cut)
+
+
+def _is_medium(sniffed: mime.Sniffed) -> bool:
+    seen = sniffed.modality not in (None, Modality.TEXT)
+    return seen and (sniffed.certain or Flag.POLYGLOT in sniffed.flags) and Flag.HEADER_ONLY_GUESS not in sniffed.flags
+
+
+def _unwrapped(run: str) -> str:
+    run = run.replace("\\/", "/")
+    if "\n" in run or "\\" in run or " " in run:
+        run = "".join(run.replace("\\r", "").replace("\\n", "").split())
+    # A tool that shortens its output cuts anywhere; what is left of the last byte says nothing.
+    return run[:-1] if len(run.rstrip("=")) % 4 == 1 else run

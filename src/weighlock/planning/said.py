@@ -1,0 +1,147 @@
+"""What a request says besides its media: its text, measured for an estimate, and what it asks of each medium. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from weighlock.errors import MalformedRequest
+from weighlock.media.controls import Controls
+from weighlock.media.facts import TextSizes
+from weighlock.planning.structure import strings_of
+from weighlock.request import (
+    Carrier,
+    Json,
+    MediaPart,
+    MediaResolution,
+    OpaquePart,
+    Part,
+    Place,
+    Placement,
+    Request,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    Turn,
+)
+from weighlock.written import quoted
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_LEVEL = "MEDIA_RESOLUTION_"
+
+
+def text_sizes(request: Request) -> TextSizes:
+    """Characters of everything that is billed as TEXT; media in base64 are none of it."""
+    texts: list[str] = []
+    signatures = calls = 0
+    for turn in request.turns:
+        for part in turn.parts:
+            signature = _fields(part).get("thoughtSignature")
+            signatures += len(signature) if isinstance(signature, str) else 0
+            calls += isinstance(part, ToolCallPart)
+            texts += _texts(part)
+    tools = request.carried.get("tools")
+    system = request.system_instruction
+    return TextSizes(
+        content_chars=sum(map(len, texts)),
+        non_ascii_chars=sum(_non_ascii(text) for text in texts),
+        system_chars=0 if system is None else sum(len(text) for part in system.parts for text in _texts(part)),
+        tools_json_chars=len(json.dumps(tools, default=str)) if tools else 0,
+        thought_signature_chars=signatures,
+        function_calls=calls,
+        turn_continues=not (request.turns and _speaks(request.turns[-1])),
+    )
+
+
+def _fields(part: Part) -> Mapping[str, Json]:
+    return part.wire if isinstance(part, ToolCallPart | OpaquePart) else part.carried
+
+
+def _texts(part: Part) -> list[str]:
+    match part:
+        case TextPart(text=text):
+            return [text]
+        case ToolResultPart(response=response):
+            return list(strings_of(response))
+        case ToolCallPart(wire=wire) | OpaquePart(wire=wire):
+            return list(strings_of({key: value for key, value in wire.items() if key != "thoughtSignature"}))
+        case _:
+            return []
+
+
+def _non_ascii(text: str) -> int:
+    return 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _speaks(turn: Turn) -> bool:
+    """Whether the caller says something new in it, beyond what tools answered."""
+    return turn.role != "model" and not any(isinstance(part, ToolResultPart) for part in turn.parts)
+
+
+# ---- what a request asks of a medium
+
+
+def request_resolution(request: Request) -> MediaResolution:
+    """`generationConfig.mediaResolution`.
+
+    Raises:
+        MalformedRequest: a level there is none of.
+    """
+    config = request.carried.get("generationConfig")
+    level = config.get("mediaResolution") if isinstance(config, Mapping) else None
+    return _level(level, "generationConfig.mediaResolution") or MediaResolution.UNSPECIFIED
+
+
+def controls_of(
+    part: MediaPart, place: Place, carrier: Carrier, placement: Placement, resolution: MediaResolution
+) -> Controls:
+    """What the part itself asks for, in the fields of the wire.
+
+    Raises:
+        MalformedRequest: a duration, level or rate that is none.
+        InputError: an empty clip or an impossible rate.
+    """
+    video, sound = _object(part, "videoMetadata"), _object(part, "audioMetadata")
+    span = {**sound, **video}
+    level = _object(part, "mediaResolution").get("level")
+    fps = video.get("fps")
+    if fps is not None and (isinstance(fps, bool) or not isinstance(fps, int | float)):
+        raise _wrong(f"{place}.videoMetadata.fps", fps, "a number")
+    where = "videoMetadata" if video else "audioMetadata"
+    return Controls(
+        media_resolution=resolution,
+        part_resolution=_level(level, f"{place}.mediaResolution.level"),
+        fps=fps or None,
+        start_offset_s=_seconds(span.get("startOffset"), f"{place}.{where}.startOffset"),
+        end_offset_s=_seconds(span.get("endOffset"), f"{place}.{where}.endOffset"),
+        placement=placement,
+        carrier=carrier,
+    )
+
+
+def _object(part: MediaPart, name: str) -> Mapping[str, Json]:
+    found = part.carried.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _level(value: Json, place: str) -> MediaResolution | None:
+    if value is None:
+        return None
+    names = {f"{_LEVEL}{level.name}": level for level in MediaResolution}
+    if not isinstance(value, str) or value not in names:
+        raise _wrong(place, value, f"one of {', '.join(names)}")
+    return names[value]
+
+
+def _seconds(value: Json, place: str) -> float | None:
+    if value is None:
+        return None
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise _wrong(place, value, "a duration such as '1.5s'")
+    return float(found[1])
+
+
+def _wrong(place: str, value: Json, wanted: str) -> MalformedRequest:
+    return MalformedRequest(f"{place}: {quoted(value)} is not {wanted}", place=place)

@@ -1,0 +1,150 @@
+"""What the service refuses in a request as a whole, whatever its media are. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from weighlock.errors import InputError, MalformedRequest, MediaTooLarge, UnsupportedMedia
+from weighlock.planning.identify import Identified
+from weighlock.request import (
+    Carrier,
+    Json,
+    Modality,
+    Place,
+    Request,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from weighlock.rules import ModelRules
+from weighlock.written import quoted
+
+Sent = Sequence[tuple[Place, Identified]]
+"""The media of a request that will be sent; one hidden in a tool's text stands at the tool result's place."""
+
+
+def problems(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputError]:
+    """Everything the service would answer with a 400, each with its place."""
+    yield from unanswered(request)
+    if sent:
+        yield from _counts(sent, rules)
+        yield from _media_alone(request, rules)
+    yield from _bytes_inline(request, sent, rules)
+
+
+# ---- calls and results
+
+
+def unanswered(request: Request) -> Iterator[MalformedRequest]:
+    """Calls and results that do not match: the results of all calls of a turn follow it directly, one each."""
+    calls: list[ToolCallPart] = []
+    results: list[ToolResultPart] = []
+    called_at, run_at = 0, None
+    for number, turn in enumerate(request.turns):
+        here = [part for part in turn.parts if isinstance(part, ToolResultPart)]
+        if here:
+            run_at = number if run_at is None else run_at
+            results += here
+            continue
+        if run_at is not None or (calls and turn.role != "model"):
+            yield from _matched(calls, results, called_at, number if run_at is None else run_at)
+            calls, results, run_at = [], [], None
+        if made := [part for part in turn.parts if isinstance(part, ToolCallPart)]:
+            calls += made
+            called_at = number
+    if run_at is not None:  # calls the request ends with are what a count or a continued answer looks like
+        yield from _matched(calls, results, called_at, run_at)
+
+
+def _matched(
+    calls: list[ToolCallPart], results: list[ToolResultPart], called_at: int, run_at: int
+) -> Iterator[MalformedRequest]:
+    if any("willContinue" in result.carried.get("functionResponse", {}) for result in results):
+        return  # a tool that answers in instalments
+    place = Place(run_at)
+    if len(calls) != len(results):
+        yield _malformed(
+            place, f"{len(results)} function responses to the {len(calls)} function calls of {Place(called_at)}"
+        )
+        return
+    told = all(call.call_id for call in calls) and all(result.call_id for result in results)
+    called = Counter(str(call.call_id if told else call.name) for call in calls)
+    answered = Counter(str(result.call_id if told else result.name) for result in results)
+    if strangers := answered - called:
+        what = "has the id" if told else "is named"
+        yield _malformed(place, f"a function response {what} {quoted(next(iter(strangers)))}, which no call has")
+
+
+# ---- how many, how large
+
+
+def _counts(sent: Sent, rules: ModelRules) -> Iterator[InputError]:
+    limits = rules.limits
+    for modality, limit, what in (
+        (Modality.IMAGE, limits.images, "images"),
+        (Modality.VIDEO, limits.videos, "videos"),
+        (Modality.AUDIO, limits.audio_files, "audio files"),
+    ):
+        ones = [place for place, medium in sent if medium.modality is modality]
+        if limit is not None and len(ones) > limit:
+            words = f"{len(ones):,} {what} in one request; {rules.model} takes {limit:,}: send fewer"
+            place = str(ones[limit])
+            yield UnsupportedMedia(f"{place}: {words}", place=place, count=len(ones), limit=limit)
+
+
+def _bytes_inline(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputError]:
+    """Of the whole request, base64 and text counted."""
+    limit = rules.limits.inline_request_bytes
+    if limit is None:
+        return
+    sizes = {place: _base64_chars(medium) for place, medium in sent}
+    total = sum(sizes.values()) + _text_chars(request)
+    if total > limit:
+        place, size = max(sizes.items(), key=lambda one: one[1], default=(Place(0), 0))
+        words = f"{total:,} bytes inline, base64 and text counted; the service takes {limit:,}: send less of it inline"
+        largest = f"{place}: the largest part ({size:,}) of " if size else ""
+        yield MediaTooLarge(f"{largest}{words}", place=str(place), size_bytes=total, limit=limit)
+
+
+def _base64_chars(medium: Identified) -> int:
+    return -(-(medium.size_bytes or 0) // 3) * 4 if medium.seen else 0
+
+
+def _text_chars(request: Request) -> int:
+    # Characters for bytes: what other scripts need beyond that matters near the limit only, and the service tells.
+    count = 0
+    for _, turn in request.placed_turns():
+        for part in turn.parts:
+            if isinstance(part, TextPart):
+                count += len(part.text)
+            elif isinstance(part, ToolResultPart):
+                count += sum(map(len, strings_of(part.response)))
+    return count
+
+
+def strings_of(value: Json) -> Iterator[str]:
+    """Every text within a JSON value; the keys are none."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
+def _media_alone(request: Request, rules: ModelRules) -> Iterator[InputError]:
+    least = rules.limits.least_text_parts
+    spoken = next((place for place, _, carrier in request.media() if carrier is Carrier.USER), None)
+    if not least or spoken is None:
+        return
+    said = sum(bool(p.text.strip()) for turn in request.turns for p in turn.parts if isinstance(p, TextPart))
+    if said < least:
+        yield _malformed(spoken, "a message of media alone; this backend wants a text part beside them")
+
+
+def _malformed(place: Place, what: str) -> MalformedRequest:
+    return MalformedRequest(f"{place}: {what}", place=str(place))
