@@ -21,10 +21,7 @@ DOORS = {
     "pypdfium2_raw": {"codecs/pdf.py"},
     "pikepdf": {"codecs/pdf.py"},
     "google": {
-        "converters/genai_types.py",
-        "converters/genai_contents.py",
-        "converters/genai_raw_results.py",
-        "converters/genai_config.py",
+        f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")
     },
     "pybase64": {"encoded.py"},
     "orjson": {"converters/json_text.py"},

@@ -11,6 +11,7 @@ import media
 import weighlock
 from weighlock import Controls, MediaPart, Preflight
 from weighlock.errors import ConfigError, InputError, ProberUnavailable, ServiceError
+from weighlock.examiner import Examiner
 from weighlock.request import MediaResolution
 from weighlock.settings import load
 
