@@ -10,12 +10,14 @@ from decimal import Decimal
 from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, TextSizes, VideoFacts
+from weighlock.media.text import TextRule
 from weighlock.media.tokens import weakest
 from weighlock.planning.admit import Decision, LimitCheck, Verdict
 from weighlock.planning.knobs import Advice
 from weighlock.planning.screen import Screening
 from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
 from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.screening_report import screening_dict
 
 SCHEMA = 1
 
@@ -70,6 +72,8 @@ class Report:
     """Which limits held while the media were probed; `None` when no codec was needed."""
     screening: Screening | None = None
     """What each carrier may hold, and what became of it; of a whole request only."""
+    text_rule: TextRule | None = None
+    """What text costs here, to tell what media hidden in a tool's text would have cost as such."""
 
     @property
     def total(self) -> Tally:
@@ -91,6 +95,7 @@ class Report:
             **scale_dict(self.scale),
             "parts": [part_dict(part, cost) for part, cost in zip(self.parts, self.costs, strict=True)],
             **self.sums_dict(),
+            "screening": self.screening and screening_dict(self.screening, self.parts, self.text_rule),
             "weighed": "together",
             "confinement": self.confinement and dict(self.confinement),
         }

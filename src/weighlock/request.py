@@ -6,7 +6,7 @@ wants another request makes another value, and what stayed the same object leave
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -193,7 +193,8 @@ class Place(NamedTuple):
 class Request:
     """One request to `generateContent`, whatever format it came in."""
 
-    turns: tuple[Turn, ...]
+    turns: Sequence[Turn]
+    """A tuple, or what behaves as one and reads a turn when somebody looks at it."""
     system_instruction: Turn | None = None
     model: str | None = None
     """Where the request itself names one."""
@@ -206,9 +207,25 @@ class Request:
             yield None, self.system_instruction
         yield from enumerate(self.turns)
 
+    def beyond_text(self) -> Iterator[tuple[int | None, Turn]]:
+        """As `placed_turns`, without the turns that hold nothing but text: nearly all of a long history.
+
+        A converter that reads turns late knows which those are and says so (`turns.beyond_text`); else they are looked
+        at.
+        """
+        if self.system_instruction is not None:
+            yield None, self.system_instruction
+        known = getattr(self.turns, "beyond_text", None)
+        if known is not None:
+            yield from ((number, self.turns[number]) for number in known)
+            return
+        for number, turn in enumerate(self.turns):
+            if not all(type(part) is TextPart for part in turn.parts):
+                yield number, turn
+
     def media(self) -> Iterator[tuple[Place, MediaPart, Carrier]]:
         """Every medium in order, those inside tool results too; not those hidden in a tool's text."""
-        for number, turn in self.placed_turns():
+        for number, turn in self.beyond_text():
             for index, part in enumerate(turn.parts):
                 if isinstance(part, MediaPart):
                     yield Place(number, index), part, turn.carrier

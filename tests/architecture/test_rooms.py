@@ -24,7 +24,7 @@ DOORS = {
         f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")
     },
     "pybase64": {"encoded.py"},
-    "orjson": {"converters/json_text.py"},
+    "msgspec": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
     "prometheus_client": set(),
 }

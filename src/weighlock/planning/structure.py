@@ -27,10 +27,10 @@ Sent = Sequence[tuple[Place, Identified]]
 def problems(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputError]:
     """Everything the service would answer with a 400, each with its place."""
     yield from unanswered(request)
-    if sent:
+    if sent:  # of text alone, the service's context runs out long before the bytes do
         yield from _counts(sent, rules)
         yield from _media_alone(request, rules)
-    yield from _bytes_inline(request, sent, rules)
+        yield from _bytes_inline(request, sent, rules)
 
 
 # ---- calls and results
@@ -40,21 +40,34 @@ def unanswered(request: Request) -> Iterator[MalformedRequest]:
     """Calls and results that do not match: the results of all calls of a turn follow it directly, one each."""
     calls: list[ToolCallPart] = []
     results: list[ToolResultPart] = []
-    called_at, run_at = 0, None
-    for number, turn in enumerate(request.turns):
-        here = [part for part in turn.parts if isinstance(part, ToolResultPart)]
-        if here:
-            run_at = number if run_at is None else run_at
-            results += here
+    called_at = run_at = last = -1
+    for number, turn in request.beyond_text():
+        if number is None:
             continue
-        if run_at is not None or (calls and turn.role != "model"):
-            yield from _matched(calls, results, called_at, number if run_at is None else run_at)
-            calls, results, run_at = [], [], None
+        answers = [part for part in turn.parts if isinstance(part, ToolResultPart)]
+        if results and (not answers or last + 1 < number):
+            yield from _matched(calls, results, called_at, run_at)
+            calls, results = [], []
+        elif calls and not results and _interrupted(request, last, number, answered=bool(answers)):
+            yield from _matched(calls, results, called_at, called_at)
+            calls = []
+        if answers:
+            run_at = run_at if results else number
+            results += answers
         if made := [part for part in turn.parts if isinstance(part, ToolCallPart)]:
             calls += made
             called_at = number
-    if run_at is not None:  # calls the request ends with are what a count or a continued answer looks like
-        yield from _matched(calls, results, called_at, run_at)
+        last = number
+    if results or (calls and _interrupted(request, last, len(request.turns), answered=True)):
+        # Calls a request ends with are what a count looks like.
+        yield from _matched(calls, results, called_at, run_at if results else called_at)
+
+
+def _interrupted(request: Request, called_at: int, number: int, *, answered: bool) -> bool:
+    """Whether anybody but the model speaks after the calls, before their results are due in turn `number`."""
+    if not answered and request.turns[number].role != "model":
+        return True
+    return any(request.turns[between].role != "model" for between in range(called_at + 1, number))
 
 
 def _matched(
