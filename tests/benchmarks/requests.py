@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,7 @@ def _blob(mime: str, data: str) -> dict[str, object]:
     return {"inlineData": {"mimeType": mime, "data": data}}
 
 
-def _body(*contents: dict[str, object]) -> bytes:
+def _body(*contents: Mapping[str, object]) -> bytes:
     return json.dumps({"contents": contents}).encode()
 
 

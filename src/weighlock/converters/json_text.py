@@ -6,6 +6,7 @@ that is there twice; msgspec writes it in 5 ms and 29 MB, orjson in 10 ms and 25
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -21,6 +22,7 @@ from weighlock.request import Json, MediaPart
 
 _DEEP, _TOLD_STEPS = 100, 8
 """Levels, where protobuf's own reader stops; and how many of them a message names."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 
 
@@ -65,35 +67,27 @@ def dumps(document: Json) -> bytes:
     Raises:
         MalformedRequest: something in it is no JSON value.
     """
-    if _holds_no_number(document):  # msgspec would write null, and nobody would know
-        raise _unsayable(ValueError("NaN or infinity"))
-    try:
-        return msgspec.json.encode(document, enc_hook=_raw_media)
-    except UnicodeEncodeError:
-        pass  # a lone surrogate: legal as `\ud800`, which is how the standard library writes it
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _unsayable(error) from None
+    if _is_plain(document):  # msgspec would write NaN as null, a set as a list, and nobody would know
+        with contextlib.suppress(UnicodeEncodeError):  # a lone surrogate, which the other writes as `\ud800`
+            return msgspec.json.encode(document)
     try:
         return json.dumps(document, default=_raw_media, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise _unsayable(error) from None
+        raise malformed("", f"holds what JSON cannot say: {_short(error)}") from None
 
 
-def _holds_no_number(document: Json) -> bool:
+def _is_plain(document: Json) -> bool:
     waiting = [document]
     while waiting:
         value = waiting.pop()
-        if type(value) is dict:
+        kind = type(value)
+        if kind is dict:
             waiting += value.values()
-        elif isinstance(value, list | tuple):
+        elif kind is list:
             waiting += value
-        elif type(value) is float and not math.isfinite(value):
-            return True
-    return False
-
-
-def _unsayable(error: Exception) -> MalformedRequest:
-    return malformed("", f"holds what JSON cannot say: {_short(error)}")
+        elif kind not in _SCALARS or (kind is float and not math.isfinite(value)):
+            return False
+    return True
 
 
 def _raw_media(value: Any) -> str:

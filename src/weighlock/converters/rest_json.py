@@ -237,7 +237,7 @@ def _part(part: Json, place: str) -> Part:
         case "functionCall":
             call = _object(part[key], f"{place}.{name}")
             called = _text(call, "name", f"{place}.{name}")
-            return ToolCallPart(name=called, call_id=_id(call, f"{place}.{name}"), wire=part)
+            return ToolCallPart(name=called, call_id=_id(call, f"{place}.{name}"), wire=recased(part, PART))
         case "functionResponse":
             return _tool_result(part, f"{place}.{name}")
         case _:
@@ -381,15 +381,16 @@ class _Writer:
                 return recased(dict(part.wire), PART)
 
     def _tool_result(self, part: ToolResultPart) -> dict[str, Json]:
-        result = {
-            "id": part.call_id,
+        beside = part.carried.get("functionResponse", {})
+        told = {
+            "id": None if "id" in beside else part.call_id,  # a format that sends none says so
             "name": part.name,
             "response": part.response,
             "parts": [self.part(medium) for medium in part.media] or None,
-            **part.carried.get("functionResponse", {}),
         }
-        told = {key: value for key, value in result.items() if value is not None}
-        return {**part.carried, "functionResponse": told}
+        result = {key: value for key, value in told.items() if value is not None}
+        result.update({key: value for key, value in beside.items() if key != "id"})
+        return {**part.carried, "functionResponse": result}
 
 
 def _content(content: Json) -> dict[str, Json]:

@@ -135,6 +135,7 @@ def screen(
     findings: list[Finding] = []
     changes: list[Change] = []
     results = 0
+    call_ids = structure.answered_calls(request)
     for number, turn in request.beyond_text():
         look = _Look(number, turn, rules, policy, identified)
         for index, part in enumerate(turn.parts):
@@ -142,7 +143,7 @@ def screen(
                 findings.append(look.medium(index, part))
             elif isinstance(part, ToolResultPart):
                 results += 1
-                here = list(look.tool_result(index, part, results))
+                here = list(look.tool_result(index, part, results, call_ids.get(Place(number, index))))
                 findings += here
                 changes += _repairs(Place(number, index), part, here, rules.backend)
             elif isinstance(part, TextPart) and look.holds_results:
@@ -178,8 +179,8 @@ class _Look:
             place=Place(self.number, index), carrier=self.turn.carrier, part=part, medium=medium, decision=decision
         )
 
-    def tool_result(self, index: int, part: ToolResultPart, ordinal: int) -> Iterator[Finding]:
-        """The media of one tool result: those it lists, then those hidden in its text."""
+    def tool_result(self, index: int, part: ToolResultPart, ordinal: int, call_id: str | None) -> Iterator[Finding]:
+        """The media of the `ordinal`th tool result: those it lists, then those hidden in its text."""
         nested = [(at, medium) for at, medium in enumerate(part.media) if isinstance(medium, MediaPart)]
         for nth, (at, medium) in enumerate(nested, 1):
             known = self.identified(medium)
@@ -190,7 +191,7 @@ class _Look:
                 medium=known,
                 decision=self.decide(known, Carrier.TOOL_RESULT),
                 tool=part.name,
-                call_id=part.call_id,
+                call_id=call_id,
                 file_id=f"tool-{ordinal}-{nth}",
             )
         for nth, hidden in enumerate(embedded.find(part.response), len(nested) + 1):
@@ -201,7 +202,7 @@ class _Look:
                 medium=hidden.medium,
                 decision=self.hidden(hidden),
                 tool=part.name,
-                call_id=part.call_id,
+                call_id=call_id,
                 file_id=f"tool-{ordinal}-{nth}",
                 hidden=hidden,
             )

@@ -63,6 +63,28 @@ def unanswered(request: Request) -> Iterator[MalformedRequest]:
         yield from _matched(calls, results, called_at, run_at if results else called_at)
 
 
+def answered_calls(request: Request) -> dict[Place, str]:
+    """Where each tool result stands → the id of the call it answers: its own, else the first open call of its name."""
+    found: dict[Place, str] = {}
+    calls: list[ToolCallPart] = []
+    for number, turn in request.beyond_text():
+        if number is None:
+            continue
+        made = [part for part in turn.parts if isinstance(part, ToolCallPart)]
+        calls = made or calls
+        for index, part in enumerate(turn.parts):
+            if not isinstance(part, ToolResultPart):
+                continue
+            wanted = (
+                call for call in calls if (call.call_id if part.call_id else call.name) == (part.call_id or part.name)
+            )
+            call = next(wanted, None)
+            calls = [one for one in calls if one is not call]
+            if call_id := part.call_id or (call and call.call_id):
+                found[Place(number, index)] = call_id
+    return found
+
+
 def _interrupted(request: Request, called_at: int, number: int, *, answered: bool) -> bool:
     """Whether anybody but the model speaks after the calls, before their results are due in turn `number`."""
     if not answered and request.turns[number].role != "model":
