@@ -150,9 +150,7 @@ class Preflight:
         """
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
-        resolution = request_resolution(request)
-        sent = [one for one in screened.screening.findings if one.is_sent]
-        examined = [self._examined(one, resolution) for one in sent]
+        examined = self._examined(screened.screening, request_resolution(request))
         examined.append(request_text(screened.request))
         return replace(self._weighed(scales, examined, text), screening=screened.screening)
 
@@ -173,19 +171,11 @@ class Preflight:
             return finding
         return replace(finding, seconds=self._examiner.seconds(finding.part))
 
-    def _examined(self, finding: Finding, resolution: MediaResolution) -> Examined:
-        """One medium of a request, with what the request itself asks of it."""
-        label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
-        if (error := finding.error) is not None:
-            return Examined(label=label, declared_mime=finding.part.declared_mime, error=error)
-        moved = finding.decision.action is Action.RELOCATE
-        carrier = Carrier.USER if moved else finding.carrier
-        try:
-            asked = controls_of(finding.part, finding.place, carrier, finding.medium.placement, resolution)
-        except InputError as error:
-            return Examined(label=label, declared_mime=finding.part.declared_mime, error=error)
-        (examined,) = self.examine([replace(finding.part, label=label)])
-        return replace(examined, asked=asked)
+    def _examined(self, screening: Screening, resolution: MediaResolution) -> list[Examined]:
+        """Every medium of a request that is sent, with what the request itself asks of it."""
+        known = [_asked_of(one, resolution) for one in screening.findings if one.is_sent]
+        looked_at = self.examine(part for part, one in known if one.error is None)
+        return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
     def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
         for one in examined:
@@ -238,6 +228,19 @@ def check(
             output_tokens=output_tokens,
             on=on,
         )
+
+
+def _asked_of(finding: Finding, resolution: MediaResolution) -> tuple[MediaPart, Examined]:
+    """A medium under the name of its place, and its controls or why it cannot be sent."""
+    label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
+    part = replace(finding.part, label=label)
+    known = Examined(label=label, declared_mime=part.declared_mime, error=finding.error)
+    carrier = Carrier.USER if finding.decision.action is Action.RELOCATE else finding.carrier
+    try:
+        asked = controls_of(part, finding.place, carrier, finding.medium.placement, resolution)
+    except InputError as error:
+        return part, replace(known, error=known.error or error)
+    return part, replace(known, asked=asked)
 
 
 def _clip(words: Clip | str | None) -> Clip | None:

@@ -28,6 +28,7 @@ def problems(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputE
     """Everything the service would answer with a 400, each with its place."""
     yield from unanswered(request)
     if sent:  # of text alone, the service's context runs out long before the bytes do
+        yield from _sizes(sent, rules)
         yield from _counts(sent, rules)
         yield from _media_alone(request, rules)
         yield from _bytes_inline(request, sent, rules)
@@ -112,6 +113,21 @@ def _matched(
 
 
 # ---- how many, how large
+
+
+def _sizes(sent: Sent, rules: ModelRules) -> Iterator[InputError]:
+    """Of each medium that travels inline."""
+    limits = rules.limits
+    most = {
+        Modality.IMAGE: (limits.inline_image_bytes, "an image", "send it smaller, or name it by gs://"),
+        Modality.DOCUMENT: (limits.pdf_bytes, "a PDF", "split it"),
+        Modality.TEXT: (limits.text_bytes, "a text", "split it"),
+    }
+    for place, medium in sent:
+        limit, what, remedy = most.get(medium.modality or Modality.AUDIO, (None, "", ""))
+        if limit is not None and medium.seen and (size := medium.size_bytes or 0) > limit:
+            words = f"{what} of {size:,} bytes inline; {rules.model} takes {limit:,}: {remedy}"
+            yield MediaTooLarge(f"{place}: {words}", place=str(place), size_bytes=size, limit=limit)
 
 
 def _counts(sent: Sent, rules: ModelRules) -> Iterator[InputError]:
