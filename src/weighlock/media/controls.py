@@ -45,6 +45,12 @@ class Controls:
     """Frames sampled a second; `None` is the service's default."""
     start_offset_s: float | None = None
     end_offset_s: float | None = None
+    drop_sound: bool = False
+    """A film's frames alone (`contentLayers` without AUDIO)."""
+    first_page: int | None = None
+    """Of a PDF, from 1."""
+    last_page: int | None = None
+    """Included."""
     placement: Placement = Placement.INLINE
     carrier: Carrier = Carrier.USER
 
@@ -63,6 +69,10 @@ class Controls:
                 end_offset_s=end_s,
             )
 
+        first, last = self.first_page or 1, self.last_page
+        if first < 1 or (last is not None and last < first):
+            raise InputError(f"pages {first} to {'the last' if last is None else last} are none")
+
     def or_else(self, other: Controls) -> Controls:
         """These controls and, where they ask for nothing, the other's. Placement and carrier are facts, and stay."""
         unset = self.media_resolution is MediaResolution.UNSPECIFIED
@@ -74,6 +84,9 @@ class Controls:
             fps=self.fps or other.fps,
             start_offset_s=other.start_offset_s if unclipped else self.start_offset_s,
             end_offset_s=other.end_offset_s if unclipped else self.end_offset_s,
+            drop_sound=self.drop_sound or other.drop_sound,
+            first_page=self.first_page or other.first_page,
+            last_page=self.last_page or other.last_page,
         )
 
     def span_s(self, duration_s: float) -> float:

@@ -31,7 +31,7 @@ class VideoRule:
 def tokens(facts: VideoFacts, controls: Controls, rule: VideoRule) -> tuple[TokenRange, ...]:
     """Prompt tokens of one film, frames first. The pixel size matters only as far as the frame rule says."""
     frames = _frames(facts, controls, rule)
-    sound = _sound(facts, controls, rule)
+    sound = None if controls.drop_sound else _sound(facts, controls, rule)
     return (frames,) if sound is None else (frames, sound)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from weighlock.media.area import Area
@@ -40,6 +41,24 @@ class PartResolution:
     honoured: bool
 
 
+class WireControl(StrEnum):
+    """A field of the wire that changes what a medium costs."""
+
+    VIDEO_OFFSETS = "video_offsets"
+    VIDEO_FPS = "video_fps"
+    CONTENT_LAYERS = "content_layers"
+    AUDIO_OFFSETS = "audio_offsets"
+    DOCUMENT_PAGES = "document_pages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Honoured:
+    """Whether the service is known to act on these fields; one it ignores fails silently: same answer, same bill."""
+
+    control: tuple[WireControl, ...]
+    honoured: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """Media types taken; none at all where the list is empty."""
@@ -56,7 +75,7 @@ class Limit:
     value: int
 
 
-Figure = Area | Sampling | Rate | TextRatios | PartResolution | Accepted | Limit
+Figure = Area | Sampling | Rate | TextRatios | PartResolution | Honoured | Accepted | Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

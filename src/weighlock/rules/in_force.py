@@ -10,7 +10,7 @@ from itertools import product
 from typing import TypeVar
 
 from weighlock.request import Carrier, MediaResolution, Modality, Placement
-from weighlock.rules.entry import Entry, Limit
+from weighlock.rules.entry import Entry, Limit, WireControl
 from weighlock.rules.model import ModelRules
 from weighlock.rules.schema import LIMITS
 from weighlock.rules.wording import in_words
@@ -96,6 +96,7 @@ def _only_in_tools(rules: ModelRules, name: str) -> dict[Way, Entry | None]:
 
 def _names() -> Iterator[str]:
     yield from _BY_WAY
+    yield from (f"honours {control}" for control in WireControl)
     yield from (f"accepts {modality}" for modality in Modality)
     yield from (f"limits {limit}" for limit in LIMITS)
 
@@ -105,6 +106,8 @@ def _entry(rules: ModelRules, name: str, way: Way) -> Entry | None:
     match section:
         case "accepts":
             return rules.accept_entry(Modality(which), way[1], way[2])
+        case "honours":
+            return rules.honoured_entry(WireControl(which))
         case "limits":
             entries = rules.sections.get(section, ())
             return next((e for e in reversed(entries) if isinstance(e.figure, Limit) and e.figure.limit == which), None)

@@ -21,11 +21,13 @@ from weighlock.request import Backend, Carrier, MediaResolution, Modality, Place
 from weighlock.rules.entry import (
     Accepted,
     Entry,
+    Honoured,
     Limit,
     PartResolution,
     Rate,
     RequestLimits,
     Sampling,
+    WireControl,
 )
 from weighlock.rules.names import Match, ResolvedModel
 
@@ -86,6 +88,18 @@ class ModelRules:
     def honours_part_resolution(self) -> bool:
         entry = self.pick("part_resolution", _ANY_WAY)
         return entry is not None and isinstance(entry.figure, PartResolution) and entry.figure.honoured
+
+    def honours(self, control: WireControl) -> bool:
+        """Whether the service is known to act on a field of the wire. False where nothing is known."""
+        entry = self.honoured_entry(control)
+        return entry is not None and isinstance(entry.figure, Honoured) and entry.figure.honoured
+
+    def honoured_entry(self, control: WireControl) -> Entry | None:
+        """What is known of a field of the wire; `None` where nothing is."""
+        for entry in reversed(self.sections.get("honours", ())):
+            if isinstance(entry.figure, Honoured) and control in entry.figure.control:
+                return entry
+        return None
 
     def image(self, controls: Controls) -> ImageRule:
         last = self._last_image.get("pair")  # a folder of screenshots asks thousands of times with the same controls

@@ -19,12 +19,14 @@ from weighlock.rules.entry import (
     Entry,
     Figure,
     Generation,
+    Honoured,
     Limit,
     PartResolution,
     Rate,
     RequestLimits,
     Sampling,
     Selectors,
+    WireControl,
 )
 from weighlock.written import MOST_TOLD, is_line, listed, plain, quoted, told
 
@@ -173,6 +175,13 @@ class _Reader:
     def part_resolution(self, table: Table, where: str) -> PartResolution:
         return PartResolution(honoured=self.flag(table, "honoured", where))
 
+    def honoured(self, table: Table, where: str) -> Honoured:
+        named = self.words(table, "control", f"{where}.control") or self.missing(f"{where}.control", ())
+        return Honoured(
+            control=tuple(self.word(WireControl, name, f"{where}.control") for name in named),
+            honoured=self.flag(table, "honoured", where),
+        )
+
     def accepted(self, table: Table, where: str) -> Accepted:
         named = self.words(table, "modality", f"{where}.modality")
         mimes = self.words(table, "mimes", f"{where}.mimes")
@@ -289,7 +298,9 @@ def _is_source(item: tuple[str, object]) -> bool:
     return all(isinstance(said, date) or is_line(said, _LONGEST_WORD) for said in source.values())
 
 
-def _names(figure: type[Sampling | Rate | TextRatios | PartResolution | Accepted | Limit]) -> tuple[str, ...]:
+def _names(
+    figure: type[Sampling | Rate | TextRatios | PartResolution | Honoured | Accepted | Limit],
+) -> tuple[str, ...]:
     return tuple(item.name for item in fields(figure))
 
 
@@ -305,6 +316,7 @@ _SECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader, Table, str], F
     "document": _AREA,
     "text": (_names(TextRatios), _Reader.ratios),
     "part_resolution": (_names(PartResolution), _Reader.part_resolution),
+    "honours": (_names(Honoured), _Reader.honoured),
     "accepts": (_names(Accepted), _Reader.accepted),
     "limits": (_names(Limit), _Reader.limit),
 }
