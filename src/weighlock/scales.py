@@ -12,6 +12,7 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
+from weighlock.planning.levers import Shaping, Target
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
@@ -113,6 +114,22 @@ class Scales:
         ]
 
     @property
+    def shaping(self) -> Shaping:
+        """What the endpoint allows to be done to a request over its limits, and in which order."""
+        floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
+        return Shaping(levers=self.endpoint.levers, floors=floors, local_work=self.endpoint.local_work)
+
+    def target(self, examined: Examined) -> Target:
+        """How far the endpoint wants a medium taken at once, where it has to be."""
+        media = self.endpoint.media.get(examined.modality) if examined.modality else None
+        if media is None:
+            return Target()
+        span_s = None
+        if media.clip is not None and isinstance(examined.facts, VideoFacts | AudioFacts):
+            span_s = media.clip.span(examined.facts.duration_s)
+        return Target(fps=media.fps, span_s=span_s, resolution=media.resolution)
+
+    @property
     def policy(self) -> Policy:
         """What the endpoint wants done where a carrier holds what it may not."""
         endpoint = self.endpoint
@@ -126,7 +143,8 @@ class Scales:
     def fps(self) -> float:
         """Frames sampled a second where a part says nothing else."""
         standing = self.endpoint.media.get(Modality.VIDEO)
-        return self.controls.fps or (standing and standing.fps) or self.rules.video(self.controls).default_fps
+        always = standing.fps if standing is not None and standing.always else None
+        return self.controls.fps or always or self.rules.video(self.controls).default_fps
 
     def judge(self, parts: Sequence[Weighed]) -> Verdict:
         """What the endpoint's per-request limits say to these parts."""
@@ -164,7 +182,7 @@ class Scales:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
         clip = self.clip
         standing = self.endpoint.media.get(examined.modality) if examined.modality else None
-        if standing is not None:
+        if standing is not None and standing.always:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
             asked = replace(
                 asked,

@@ -5,7 +5,7 @@ Pure and deterministic: the same media, limits and policy give the same plan. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weighlock.media.facts import TextFacts, TextSizes
@@ -66,8 +66,8 @@ class Plan:
     steps: tuple[Step, ...]
     removed: frozenset[int]
     """Parts of earlier turns that become notes."""
-    local: frozenset[int]
-    """Parts whose bytes have to be worked on."""
+    local: Mapping[int, frozenset[Lever]]
+    """Parts whose bytes have to be worked on, and for which levers; all others are fields of the wire."""
     verdict: Verdict
     passed: tuple[Step, ...] = ()
     """Steps that were tried and are not needed."""
@@ -167,9 +167,11 @@ class _Walk:
             parts=tuple(parts),
             steps=tuple(steps),
             removed=frozenset(at for move in done if move.lever is Lever.HISTORY for at in move.unit),
-            local=frozenset(
-                at for move in done for at, rung in zip(move.unit, move.rungs, strict=True) if rung and rung.local
-            ),
+            local={
+                at: frozenset(lever for lever, rung in changes.items() if rung.local)
+                for at, changes in _settings(done).items()
+                if any(rung.local for rung in changes.values())
+            },
             verdict=self.judge(parts),
             passed=tuple(self._step(move, self.given, self._weighed([move])) for move in _last_of_each(passed)),
         )

@@ -1,0 +1,121 @@
+"""A plan set on the parts of a request: fields of the wire, notes for what was taken out, the work left to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
+from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
+from weighlock.planning.levers import Lever
+from weighlock.planning.plan import Plan
+from weighlock.planning.screen import Finding
+from weighlock.planning.weigh import Weighed
+from weighlock.request import NOTHING, Json, MediaResolution, Request
+from weighlock.rules import Controls
+
+_LEVEL = "MEDIA_RESOLUTION_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """One medium as a plan has it."""
+
+    finding: Finding
+    work: Work | None = None
+    """What is to be done to its bytes before it is sent."""
+
+
+def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -> list[Shaped]:
+    """Every medium that is sent, with the plan's settings. `before` is how each was weighed without it."""
+    return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
+
+
+def with_resolution(request: Request, level: MediaResolution) -> Request:
+    """The request asking for another media resolution of all its parts; the same object where it asks for it already."""
+    config = request.carried.get("generationConfig") or {}
+    wanted = f"{_LEVEL}{level.name}"
+    if level is MediaResolution.UNSPECIFIED or config.get("mediaResolution") == wanted:
+        return request
+    return replace(request, carried={**request.carried, "generationConfig": {**config, "mediaResolution": wanted}})
+
+
+def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan) -> Shaped:
+    if at in plan.removed:
+        return Shaped(finding=replace(finding, note=_note(finding, before)))
+    local = plan.local.get(at, frozenset())
+    wire = _on_the_wire(before.controls, after.controls, local)
+    if Lever.CLIP not in local:
+        for name, fields in _offsets(before, after).items():
+            wire[name] = {**wire.get(name, {}), **fields}
+    if not wire and not local:
+        return Shaped(finding=finding)
+    part = finding.part
+    carried = dict(part.carried)
+    for name, fields in wire.items():
+        carried[name] = {**_object(carried.get(name)), **fields}
+    if Lever.CLIP in local:
+        for name in ("videoMetadata", "audioMetadata"):  # a clipped file carries no offsets
+            if left := {k: v for k, v in _object(carried.get(name)).items() if k not in ("startOffset", "endOffset")}:
+                carried[name] = left
+            else:
+                carried.pop(name, None)
+    work = _work(after, local) if local else None
+    return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING)), work=work)
+
+
+def _on_the_wire(before: Controls, after: Controls, local: frozenset[Lever]) -> dict[str, dict[str, Any]]:
+    """The fields that differ, in the words of the wire."""
+    fields: dict[str, dict[str, Any]] = {}
+    if after.fps != before.fps and after.fps is not None:
+        fields.setdefault("videoMetadata", {})["fps"] = after.fps
+    if Lever.DROP_AUDIO not in local and after.drop_sound and not before.drop_sound:
+        fields.setdefault("videoMetadata", {})["contentLayers"] = ["FRAMES"]
+    if after.part_resolution not in (None, before.part_resolution):
+        fields["mediaResolution"] = {"level": f"{_LEVEL}{after.part_resolution.name}"}
+    if Lever.PAGES not in local and (after.first_page, after.last_page) != (before.first_page, before.last_page):
+        fields["documentMetadata"] = {"startPage": after.first_page or 1, "endPage": after.last_page}
+    return fields
+
+
+def _offsets(before: Weighed, after: Weighed) -> dict[str, dict[str, Any]]:
+    """Where a recording begins and ends, if the plan moved that."""
+    span = (after.controls.start_offset_s, after.controls.end_offset_s)
+    if span == (before.controls.start_offset_s, before.controls.end_offset_s):
+        return {}
+    name = "audioMetadata" if isinstance(after.examined.facts, AudioFacts) else "videoMetadata"
+    told = {"startOffset": span[0], "endOffset": span[1]}
+    return {name: {key: f"{seconds:.9g}s" for key, seconds in told.items() if seconds is not None}}
+
+
+def _work(after: Weighed, local: frozenset[Lever]) -> Work | None:
+    controls = after.controls
+    clipped = Lever.CLIP in local
+    start_s, end_s = (controls.start_offset_s, controls.end_offset_s) if clipped else (None, None)
+    match after.examined.facts:
+        case VideoFacts():
+            return VideoWork(start_s=start_s, end_s=end_s, keep_sound=Lever.DROP_AUDIO not in local)
+        case AudioFacts():
+            return AudioWork(start_s=start_s, end_s=end_s)
+        case DocumentFacts(pages=pages):
+            return DocumentWork(first_page=controls.first_page or 1, last_page=controls.last_page or pages)
+        case _:
+            return None
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _note(finding: Finding, before: Weighed) -> str:
+    """Which tool, which turn, what it was, how large, what it cost."""
+    size = finding.medium.size_bytes
+    told = [
+        finding.medium.mime or "a file",
+        None if size is None else f"{size:,} bytes",
+        f"{before.total.likely:,} tokens",
+    ]
+    turn = "" if finding.place.turn is None else f" in turn {finding.place.turn + 1}"
+    tool = f" from tool {finding.tool}" if finding.tool else ""
+    return f"{', '.join(word for word in told if word)}{tool}{turn}: no longer sent, to make room for newer media"
