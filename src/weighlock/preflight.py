@@ -5,7 +5,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -16,10 +16,13 @@ from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
 from weighlock.media.facts import TextFacts
+from weighlock.media.work import Work
 from weighlock.planning.carrying import Action
+from weighlock.planning.plan import Plan, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
 from weighlock.planning.screen import Finding, Screening, screen
+from weighlock.planning.shape import shaped, wishes_of, with_resolution
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
@@ -30,6 +33,19 @@ from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A request made to fit its endpoint's limits, and the receipt."""
+
+    request: Request
+    """As it would be sent. What is over stays over where no lever reaches: `plan.fits` says so."""
+    before: Report
+    after: Report
+    plan: Plan
+    works: Mapping[int, Work]
+    """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +169,39 @@ class Preflight:
         examined = self._examined(screened.screening, request_resolution(request))
         examined.append(request_text(screened.request))
         return replace(self._weighed(scales, examined, text), screening=screened.screening)
+
+    def fit(self, request: Request, asked: Asked | None = None) -> Fitted:
+        """The mildest way to hold the endpoint's limits, by its levers in its order, set on the request.
+
+        Nothing is lost that need not be: a request that fits comes back as the same object. Media whose bytes have to
+        be worked on are in `works`, and are not yet in the request.
+
+        Raises:
+            ConfigError: no such endpoint.
+            InputError: a control of the request that is none.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        scales = self._scales_for(request, asked)
+        screened = self._screened(request, scales)
+        sent = [one for one in screened.screening.findings if one.is_sent]
+        examined = [*self._examined(screened.screening, request_resolution(request)), request_text(screened.request)]
+        before = replace(self._weighed(scales, examined, None), screening=screened.screening)
+        history = scales.endpoint.history
+        wishes = wishes_of(request, sent, before.parts, scales.target, keep=history.keep_media)
+        found = plan(before.parts, scales.rules, scales.shaping, scales.judge, wishes, batch=history.batch)
+        if not found.steps:
+            return Fitted(request=screened.request, before=before, after=before, plan=found, works={})
+        parts = shaped(sent, before.parts, found)
+        of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
+        findings = tuple(of.get(id(one), one) for one in screened.screening.findings)
+        level = next((one.controls.media_resolution for one in found.parts), MediaResolution.UNSPECIFIED)
+        return Fitted(
+            request=with_resolution(rewritten(request, replace(screened.screening, findings=findings)), level),
+            before=before,
+            after=scales.report(found.parts),
+            plan=found,
+            works={at: one.work for at, one in enumerate(parts) if one.work is not None},
+        )
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
@@ -13,6 +14,7 @@ from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.levers import Shaping, Target
+from weighlock.planning.limits import Limits
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
@@ -40,12 +42,24 @@ class Asked:
     """Of video and audio, relative to each medium's own length; beats the offsets of `controls`."""
     output_tokens: int | None = None
     """The expected answer, added to the cost."""
+    max_tokens: int | None = None
+    """Of the whole prompt; beats the endpoint's."""
+    max_usd: Decimal | None = None
+    """Of the whole request; beats the endpoint's."""
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
 
     def __post_init__(self) -> None:
         if self.output_tokens is not None and self.output_tokens < 0:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+
+
+def _over(limits: Limits, asked: Asked) -> Limits:
+    return replace(
+        limits,
+        prompt_tokens=limits.prompt_tokens if asked.max_tokens is None else asked.max_tokens,
+        cost_usd=limits.cost_usd if asked.max_usd is None else asked.max_usd,
+    )
 
 
 class Scales:
@@ -59,6 +73,7 @@ class Scales:
         day = asked.on or datetime.now(UTC).date()
         self.endpoint = settings.endpoint(asked.endpoint)
         account = self.endpoint.account
+        self.limits = _over(self.endpoint.limits, asked)
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
         self.controls = asked.controls or Controls()
@@ -84,7 +99,10 @@ class Scales:
 
     def weigh(self, examined: Iterable[Examined]) -> Report:
         """The receipt of one request made of these media."""
-        parts = self.parts(examined)
+        return self.report(self.parts(examined))
+
+    def report(self, parts: Sequence[Weighed]) -> Report:
+        """The receipt of one request made of media that are weighed."""
         tokens = by_modality(parts)
         cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens) if tokens or not parts else None
         verdict = self._verdict(parts, cost)
@@ -153,7 +171,7 @@ class Scales:
     def _verdict(self, parts: Sequence[Weighed], cost: CostRange | None) -> Verdict:
         wrong = [part for part in parts if isinstance(part.error, MimeMismatch)]
         mislabelled = (f"{part.examined.label} is {part.error}" for part in wrong)
-        return admit(parts, self.endpoint.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
+        return admit(parts, self.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
 
     @property
     def scale(self) -> Scale:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
-from weighlock.planning.levers import Lever
-from weighlock.planning.plan import Plan
+from weighlock.planning.levers import Lever, Target
+from weighlock.planning.plan import Plan, Wish
 from weighlock.planning.screen import Finding
-from weighlock.planning.weigh import Weighed
+from weighlock.planning.weigh import Examined, Weighed
 from weighlock.request import NOTHING, Json, MediaResolution, Request
 from weighlock.rules import Controls
 
@@ -32,8 +32,43 @@ def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -
     return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
 
 
+def wishes_of(
+    request: Request,
+    findings: Sequence[Finding],
+    parts: Sequence[Weighed],
+    target: Callable[[Examined], Target],
+    *,
+    keep: int,
+) -> list[Wish]:
+    """What holds for each part beside the policy: pinned, already sent in an earlier turn, how far to take it at once.
+
+    Earlier is what stands before the caller's last turn; the newest `keep` media of the conversation always stay.
+    """
+    last = max((at for at, turn in enumerate(request.turns) if turn.role == "model"), default=-1)
+    earlier = {at: nth for nth, at in enumerate(at for at, one in enumerate(findings) if -1 < _turn(one) <= last)}
+    wishes = []
+    for at, part in enumerate(parts):
+        if at >= len(findings):  # text
+            wishes.append(Wish())
+            continue
+        nth = earlier.get(at)
+        wishes.append(
+            Wish(
+                pinned=findings[at].part.pinned,
+                target=target(part.examined),
+                earlier=nth,
+                removable=nth is not None and at < len(findings) - keep,
+            )
+        )
+    return wishes
+
+
+def _turn(finding: Finding) -> int:
+    return -1 if finding.place.turn is None else finding.place.turn
+
+
 def with_resolution(request: Request, level: MediaResolution) -> Request:
-    """The request asking for another media resolution of all its parts; the same object where it asks for it already."""
+    """The request asking for another resolution of all its media; the same object where it asks for that already."""
     config = request.carried.get("generationConfig") or {}
     wanted = f"{_LEVEL}{level.name}"
     if level is MediaResolution.UNSPECIFIED or config.get("mediaResolution") == wanted:
