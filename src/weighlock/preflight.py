@@ -152,7 +152,9 @@ class Preflight:
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request))
         examined.append(request_text(screened.request))
-        return replace(self._weighed(scales, examined, text), screening=screened.screening)
+        report = replace(self._weighed(scales, examined, text), screening=screened.screening)
+        looked_at = any(one.seconds is not None for one in screened.screening.findings)
+        return replace(report, confinement=self.confinement()) if looked_at else report
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
