@@ -9,13 +9,39 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weighlock.errors import ConfigError, InputError, ServiceError, WeighlockError
+    from weighlock.encoded import Base64
+    from weighlock.errors import (
+        ConfigError,
+        InputError,
+        MalformedMedia,
+        MalformedRequest,
+        ServiceError,
+        UnsupportedMedia,
+        WeighlockError,
+    )
     from weighlock.media.tokens import TokenRange
     from weighlock.planning.admit import Decision, LimitCheck, Verdict
+    from weighlock.planning.carrying import Action, Code
+    from weighlock.planning.screen import Change, Finding, Screening
     from weighlock.planning.weigh import CostRange, Tally, Weighed
-    from weighlock.preflight import Preflight, check
+    from weighlock.preflight import Preflight, Screened, check
     from weighlock.report import Report
-    from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Placement
+    from weighlock.request import (
+        Backend,
+        Carrier,
+        MediaPart,
+        MediaResolution,
+        Modality,
+        OpaquePart,
+        Place,
+        Placement,
+        Request,
+        TextPart,
+        ToolCallPart,
+        ToolResultPart,
+        Turn,
+        Uri,
+    )
     from weighlock.rules import Controls, RuleBook
     from weighlock.scales import Asked
     from weighlock.settings import Clip, Settings, load
@@ -23,27 +49,45 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Action": "planning.carrying",
     "Asked": "scales",
     "Backend": "request",
+    "Base64": "encoded",
     "Carrier": "request",
+    "Change": "planning.screen",
     "Clip": "settings",
+    "Code": "planning.carrying",
     "ConfigError": "errors",
     "Controls": "rules",
     "CostRange": "planning.weigh",
     "Decision": "planning.admit",
+    "Finding": "planning.screen",
     "InputError": "errors",
     "LimitCheck": "planning.admit",
+    "MalformedMedia": "errors",
+    "MalformedRequest": "errors",
     "MediaPart": "request",
     "MediaResolution": "request",
     "Modality": "request",
+    "OpaquePart": "request",
+    "Place": "request",
     "Placement": "request",
     "Preflight": "preflight",
     "Report": "report",
+    "Request": "request",
     "RuleBook": "rules",
+    "Screened": "preflight",
+    "Screening": "planning.screen",
     "ServiceError": "errors",
     "Settings": "settings",
     "Tally": "planning.weigh",
+    "TextPart": "request",
     "TokenRange": "media.tokens",
+    "ToolCallPart": "request",
+    "ToolResultPart": "request",
+    "Turn": "request",
+    "UnsupportedMedia": "errors",
+    "Uri": "request",
     "Verdict": "planning.admit",
     "Weighed": "planning.weigh",
     "WeighlockError": "errors",
@@ -52,27 +96,45 @@ _HOMES = {
 }
 
 __all__ = [
+    "Action",
     "Asked",
     "Backend",
+    "Base64",
     "Carrier",
+    "Change",
     "Clip",
+    "Code",
     "ConfigError",
     "Controls",
     "CostRange",
     "Decision",
+    "Finding",
     "InputError",
     "LimitCheck",
+    "MalformedMedia",
+    "MalformedRequest",
     "MediaPart",
     "MediaResolution",
     "Modality",
+    "OpaquePart",
+    "Place",
     "Placement",
     "Preflight",
     "Report",
+    "Request",
     "RuleBook",
+    "Screened",
+    "Screening",
     "ServiceError",
     "Settings",
     "Tally",
+    "TextPart",
     "TokenRange",
+    "ToolCallPart",
+    "ToolResultPart",
+    "Turn",
+    "UnsupportedMedia",
+    "Uri",
     "Verdict",
     "Weighed",
     "WeighlockError",

@@ -168,7 +168,9 @@ class Preflight:
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request))
         examined.append(request_text(screened.request))
-        return replace(self._weighed(scales, examined, text), screening=screened.screening)
+        report = replace(self._weighed(scales, examined, text), screening=screened.screening)
+        looked_at = any(one.seconds is not None for one in screened.screening.findings)
+        return replace(report, confinement=self.confinement()) if looked_at else report
 
     def fit(self, request: Request, asked: Asked | None = None) -> Fitted:
         """The mildest way to hold the endpoint's limits, by its levers in its order, set on the request.

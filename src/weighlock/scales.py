@@ -116,6 +116,7 @@ class Scales:
             refused=refused_together(parts, self.rules),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
+            text_rule=self.rules.text,
         )
 
     def parts(self, examined: Iterable[Examined], controls: Controls | None = None) -> list[Weighed]:
@@ -198,7 +199,8 @@ class Scales:
 
     def _controls(self, examined: Examined, asked: Controls) -> Controls:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
-        clip = self.clip
+        clipped = examined.asked is not None and examined.asked.clipped
+        clip = None if clipped else self.clip
         standing = self.endpoint.media.get(examined.modality) if examined.modality else None
         if standing is not None and standing.always:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
@@ -207,7 +209,7 @@ class Scales:
                 part_resolution=asked.part_resolution or (standing.resolution if silent else None),
                 fps=asked.fps or standing.fps,
             )
-            if asked.start_offset_s is None and asked.end_offset_s is None:
+            if not asked.clipped:
                 clip = clip or standing.clip
         if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
             return asked

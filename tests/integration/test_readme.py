@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from weighlock.cli import cli
-from weighlock.codecs.samples import draw_samples
+from weighlock.codecs.samples import draw_request, draw_samples
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -24,6 +24,7 @@ def blocks(language: str) -> list[str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
     draw_samples(folder / "samples")
+    draw_request(folder / "request.json", folder / "samples" / "screenshot.png")
     for name in ("recording.mp4", "screenshot.png"):
         (folder / name).write_bytes((folder / "samples" / name).read_bytes())
     (folder / "shot.png").write_bytes((folder / "screenshot.png").read_bytes())
@@ -39,7 +40,7 @@ def at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = blocks("python")
+    example = blocks("python")[0]
 
     exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
 
@@ -48,6 +49,26 @@ def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureF
     assert printed[0] in said[0].replace(",", "")
     assert printed[1] == said[1]
     assert printed[2:] == ["no refusal", "True"]
+
+
+def test_the_example_of_a_request_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    example = blocks("python")[1]
+
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
+
+    said = [line.split("#")[1].strip() for line in example.splitlines() if line.startswith("print")]
+    printed = capsys.readouterr().out.splitlines()
+    said[1] = said[1].replace(",", "").removesuffix(" tokens")
+    assert printed == said
+
+
+def test_the_table_of_a_request_is_the_one_that_is_printed() -> None:
+    result = CliRunner().invoke(cli, ["check", "request.json"])
+
+    shown = next(block for block in blocks("") if "request.json" in block)
+    rows = [line.split() for line in shown.splitlines()]
+    printed = [line.split() for line in result.stdout.splitlines()]
+    assert rows[:-2] == printed[:-2]  # the last two tell of a price change
 
 
 def test_the_table_is_the_one_that_is_printed() -> None:
@@ -65,7 +86,7 @@ def test_the_table_is_the_one_that_is_printed() -> None:
         line.split("#")[0].split("|")[0].strip()
         for block in blocks("bash")
         for line in block.splitlines()
-        if re.match(r"weighlock (check|rules|config|doctor)", line)
+        if re.match(r"weighlock (check|convert|rules|config|doctor)", line)
     ],
 )
 def test_every_command_shown_runs(command: str) -> None:

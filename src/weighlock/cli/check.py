@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from weighlock import mime
 from weighlock.cli import render
+from weighlock.cli.printable import printable
+from weighlock.cli.request_file import FORMS, sorted_out
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight, prompt_text
 from weighlock.request import Backend, MediaPart, MediaResolution, Placement
@@ -23,8 +25,14 @@ from weighlock.scales import Asked
 from weighlock.settings import Clip, load
 from weighlock.settings.amounts import parse_clip
 
+if TYPE_CHECKING:
+    from weighlock.cli.request_check import Requests
+
 EXIT_OVER, EXIT_UNREADABLE, EXIT_NOTHING = 3, 4, 2
 _CHUNK = 1 << 20
+_NO_COMPARE = (
+    "{} is a request, and --compare weighs files; name models with --model, or weigh it as a file with --as file"
+)
 
 
 @click.command()
@@ -50,7 +58,16 @@ _CHUNK = 1 << 20
     help="How the bytes travel; files: the Files API, uri: gs:// and the like.",
 )
 @click.option("--together/--each", default=None, help="One request, or one a file. Default: each if a folder is named.")
-@click.option("--compare", metavar="M1,M2", help="A model × setting matrix; files are probed once.")
+@click.option(
+    "--as",
+    "taken_as",
+    type=click.Choice(["auto", "file", *FORMS]),
+    default="auto",
+    show_default=True,
+    help="What JSON is: a REST body, neutral messages, or a file like any other. auto: told by its content; in a "
+    "folder, a file.",
+)
+@click.option("--compare", metavar="M1,M2", help="A model × setting matrix; files are probed once. Not of requests.")
 @click.option("--output-tokens", type=click.IntRange(min=0), help="Expected answer, added to the cost.")
 @click.option(
     "--format",
@@ -74,6 +91,7 @@ def check(
     clip: str | None,
     placement: str,
     together: bool | None,
+    taken_as: str,
     compare: str | None,
     output_tokens: int | None,
     form: str,
@@ -82,10 +100,13 @@ def check(
 
     Files named together are one request; a folder is weighed file by file.
 
+    JSON that is a request already (a REST body, neutral messages) is screened and weighed turn by turn; --fps, --clip
+    and --media-resolution hold where its parts ask for nothing.
+
     \b
     Exit code  0  all admitted
                3  some over a limit
-               4  none over, some unreadable
+               4  none over, some unreadable or unfit to be sent
                2  usage, settings, or nothing could be weighed
     """
     if compare is not None and model is not None:
@@ -103,8 +124,20 @@ def check(
         preflight = stack.enter_context(Preflight(settings, preload=False))
         models = _names(compare if compare is not None else model)
         scales = [preflight.scales(replace(asked, model=name)) for name in models]
-        parts = render.with_progress(_parts(paths, stack, settings.safety.max_file_bytes), wanted=form != "jsonl")
-        examined = preflight.examine(parts)
+        max_bytes = settings.safety.max_file_bytes
+        named = _named(paths, stack, max_bytes, unfolded=taken_as in FORMS)
+        requests: Requests | None = None
+        files: list[MediaPart | str] = []
+        for one in sorted_out(named, taken_as, max_bytes):
+            if isinstance(one, MediaPart | str):
+                files.append(one)
+                continue
+            if compare is not None:
+                raise click.UsageError(_NO_COMPARE.format(printable(one.label)))
+            if requests is None:
+                requests = _requests(preflight, asked, models, text=text, form=form, alone=_alone(paths))
+            requests.add(one)
+        examined = preflight.examine(render.with_progress(_parts(files), wanted=form != "jsonl"))
         prompt = [prompt_text(text)] if text is not None else []
         if compare is not None:
             from weighlock.cli.compare import compare as print_matrix
@@ -112,13 +145,19 @@ def check(
             everything = [*examined, *prompt]
             print_matrix(everything, scales, form)
             ctx.exit(0 if any(one.facts for one in everything) else EXIT_NOTHING)
-        outcome = render.Outcome()
-        writer = render.writer(form, scales, as_one=as_one, confinement=preflight.confinement)
-        for request in [list(examined)] if as_one else ([one] for one in examined):
-            reports = [one.weigh([*request, *prompt]) for one in scales]
-            outcome.add(reports)
-            writer.add(reports)
-        writer.close(outcome)
+
+        def weigh(writer: render.Writer, outcome: render.Outcome) -> None:
+            for request in [list(examined)] if as_one else ([one] for one in examined):
+                reports = [one.weigh([*request, *prompt]) for one in scales]
+                outcome.add(reports)
+                writer.add(reports)
+            writer.close(outcome)
+
+        if requests is not None:
+            outcome = requests.close(weigh if files else None, scales, as_one=as_one)
+        else:
+            outcome = render.Outcome()
+            weigh(render.writer(form, scales, as_one=as_one, confinement=preflight.confinement), outcome)
     ctx.exit(_exit_code(outcome))
 
 
@@ -127,17 +166,41 @@ def _exit_code(outcome: render.Outcome) -> int:
         return EXIT_OVER
     if not outcome.weighed:
         return EXIT_NOTHING
-    return EXIT_UNREADABLE if outcome.decisions[Decision.UNKNOWN] else 0
+    return EXIT_UNREADABLE if outcome.decisions[Decision.UNKNOWN] or outcome.cannot_be_sent else 0
 
 
-def _parts(paths: Sequence[str], stack: ExitStack, max_bytes: int) -> Iterator[MediaPart]:
+def _requests(
+    preflight: Preflight, asked: Asked, models: Sequence[str | None], *, text: str | None, form: str, alone: bool
+) -> Requests:
+    from weighlock.cli.request_check import Requests
+
+    return Requests(preflight, asked, models, text=text, form=form, alone=alone)
+
+
+def _alone(paths: Sequence[str]) -> bool:
+    """Whether one file is all that was named."""
+    return len(paths) == 1 and not os.path.isdir(paths[0])  # noqa: PTH112  # as in `_named`
+
+
+def _named(paths: Sequence[str], stack: ExitStack, max_bytes: int, *, unfolded: bool) -> Iterator[MediaPart | str]:
+    """What was named: files as parts, folders as they are, or file by file where all of them are requests."""
     for path in paths:
         if path == "-":
-            yield MediaPart(source=_spooled_input(stack, max_bytes), label="standard input")
-        elif os.path.isdir(path):  # noqa: PTH112  # a str may hold bytes that are no UTF-8, and is 3 × faster
-            yield from (_file(name) for name in _walk(path))
-        else:
+            yield MediaPart(source=spooled_input(stack, max_bytes), label="standard input")
+        elif not os.path.isdir(path):  # noqa: PTH112  # a str may hold bytes that are no UTF-8, and is 3 × faster
             yield _file(path)
+        elif unfolded:
+            yield from map(_file, _walk(path))
+        else:
+            yield path
+
+
+def _parts(named: Iterable[MediaPart | str]) -> Iterator[MediaPart]:
+    for one in named:
+        if isinstance(one, MediaPart):
+            yield one
+        else:
+            yield from map(_file, _walk(one))
 
 
 def _file(path: str) -> MediaPart:
@@ -158,7 +221,7 @@ def _walk(folder: str) -> Iterator[str]:
     yield from closed
 
 
-def _spooled_input(stack: ExitStack, max_bytes: int) -> Path:
+def spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     """Standard input on disk, so that memory does not grow with it; one byte past the bound is enough to refuse it.
 
     Where the system names open files, the spool has no name of its own and cannot outlive the process.

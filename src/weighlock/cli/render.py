@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from weighlock.cli.printable import printable
+from weighlock.errors import WeighlockError
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
 from weighlock.report import SCHEMA, Report, Scale, cost_dict, part_dict, scale_dict
@@ -26,10 +27,13 @@ class Outcome:
     def __init__(self) -> None:
         self.decisions: Counter[Decision] = Counter()
         self.weighed = 0
+        self.cannot_be_sent = 0
+        """Requests that are broken, or that screening found unfit to be sent."""
 
     def add(self, reports: Sequence[Report]) -> None:
         self.decisions.update(report.verdict.decision for report in reports)
         self.weighed += sum(1 for part in reports[0].parts if part.tokens)
+        self.cannot_be_sent += any(report.screening is not None and report.screening.errors for report in reports)
 
 
 class Writer(Protocol):
@@ -43,31 +47,34 @@ class Writer(Protocol):
 def writer(form: str, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement) -> Writer:
     match form:
         case "json":
-            return _Json(scales, as_one=as_one, confinement=confinement)
+            return Json(scales, as_one=as_one, confinement=confinement)
         case "jsonl":
-            return _JsonLines(as_one=as_one, confinement=confinement)
+            return JsonLines(as_one=as_one, confinement=confinement)
         case "csv":
-            return _Csv(as_one=as_one)
+            return Csv(as_one=as_one)
         case _:
             from weighlock.cli.table import Tables
 
             return Tables(scales, as_one=as_one, confinement=confinement)
 
 
-class _Json:
+class Json:
     """One document. Several models: a document each, under `models`.
 
     File by file, parts are written as they come and only sums are kept, so that memory does not grow with a folder;
-    with several models the written parts wait for their turn.
+    with several models the written parts wait for their turn. `whole=True` writes nothing: `document` has it all.
     """
 
-    def __init__(self, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement) -> None:
+    def __init__(
+        self, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement, whole: bool = False
+    ) -> None:
         self._scales = scales
         self._as_one = as_one
         self._confinement = confinement
         self._whole: Sequence[Report] = ()
         self._folders = [_Folder(one.scale) for one in scales]
-        self._streams = not as_one and len(scales) == 1
+        self._whole_only = whole
+        self._streams = not as_one and len(scales) == 1 and not whole
         if self._streams:
             sys.stdout.write(self._folders[0].opening())
 
@@ -83,11 +90,15 @@ class _Json:
     def close(self, outcome: Outcome) -> None:
         if self._streams:
             sys.stdout.write(self._folders[0].closing(self._confinement()))
-            return
+        elif not self._whole_only:
+            print_json(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """All of it, once there are no more requests."""
         limits = {"confinement": self._confinement()}
         documents: list[Report | _Folder] = [*self._whole] if self._as_one else [*self._folders]
         dumped = [{**one.as_dict(), **limits} for one in documents]
-        print_json(dumped[0] if len(dumped) == 1 else {"schema": SCHEMA, "models": dumped})
+        return dumped[0] if len(dumped) == 1 else {"schema": SCHEMA, "models": dumped}
 
 
 class _Folder:
@@ -138,7 +149,7 @@ class _Folder:
         }
 
 
-class _JsonLines:
+class JsonLines:
     """A document a request, as soon as it is known."""
 
     def __init__(self, *, as_one: bool, confinement: Confinement) -> None:
@@ -155,7 +166,7 @@ class _JsonLines:
         pass
 
 
-class _Csv:
+class Csv:
     """A row a part; file by file, a row a request, its prompt text and expected answer included."""
 
     _FIELDS = (
@@ -163,19 +174,62 @@ class _Csv:
         "tokens_high", "text", "image", "video", "audio", "document", "cost_usd", "verdict", "over", "rule_id",
         "confidence", "anomalies", "refused_by_service", "error",
     )  # fmt: skip
+    _SCREENED = ("request", "place", "action", "code", "reason")
 
-    def __init__(self, *, as_one: bool) -> None:
-        self._as_one = as_one
+    def __init__(self, *, as_one: bool, screened: bool = False) -> None:
+        """`screened` adds the columns of `add_request`."""
+        self.as_one = as_one
+        self._blank = ("",) * len(self._SCREENED) if screened else ()
         self._out = csv.writer(sys.stdout, lineterminator="\n")
-        self._out.writerow(self._FIELDS)
+        self._out.writerow((*self._FIELDS, *(self._SCREENED if screened else ())))
 
     def add(self, reports: Sequence[Report]) -> None:
         for report in reports:
-            if self._as_one:
+            if self.as_one:
                 for part, cost in zip(report.parts, report.costs, strict=True):
-                    self._out.writerow(self._row(report, part, by_modality([part]), cost))
+                    self._out.writerow((*self._row(report, part, by_modality([part]), cost), *self._blank))
             else:
-                self._out.writerow(self._row(report, report.parts[0], report.tokens, report.cost))
+                self._out.writerow((*self._row(report, report.parts[0], report.tokens, report.cost), *self._blank))
+
+    def add_request(self, label: str, reports: Sequence[Report]) -> None:
+        """A row a medium, sent or not; then one a text, a repair and a problem."""
+        for report in reports:
+            told = (screening := report.as_dict()["screening"])["findings"]
+            by_part = {one["part"]: one for one in told if one["part"] is not None}
+            for index, (part, cost) in enumerate(zip(report.parts, report.costs, strict=True)):
+                row = self._row(report, part, by_modality([part]), cost)
+                self._out.writerow((*row, *self._said(label, by_part.get(index, {}))))
+            for one in told:
+                if one["part"] is None:
+                    self._out.writerow((*self._untold(report, one), *self._said(label, one)))
+            for one in screening["changes"]:
+                self._out.writerow((*self._untold(report, {}), *self._said(label, one)))
+            for one in screening["problems"]:
+                said = {"place": one["place"], "reason": one["message"]}
+                self._out.writerow((*self._untold(report, {"error": one}), *self._said(label, said)))
+
+    def add_broken(self, label: str, error: WeighlockError) -> None:
+        """A file that is no request."""
+        known = {"source": _harmless(label), "verdict": Decision.UNKNOWN.value, "error": error.code}
+        said = {"place": error.figures.get("place"), "reason": error.message}
+        self._out.writerow((*(known.get(name, "") for name in self._FIELDS), *self._said(label, said)))
+
+    def _untold(self, report: Report, one: Mapping[str, Any]) -> list[Any]:
+        """What is no part of what would be sent: without figures."""
+        known = {
+            "source": one.get("place", "the request"),
+            "model": report.scale.model,
+            "backend": report.scale.backend.value,
+            "declared_mime": one.get("declared_mime") or "",
+            "mime": one.get("mime") or "",
+            "verdict": report.verdict.decision.value,
+            "error": (one.get("error") or {}).get("code", ""),
+        }
+        return [known.get(name, "") for name in self._FIELDS]
+
+    def _said(self, label: str, one: Mapping[str, Any]) -> list[str]:
+        said = {**one, "request": label}
+        return [_harmless(str(said.get(name) or "")) for name in self._SCREENED]
 
     def close(self, outcome: Outcome) -> None:
         pass

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from weighlock.cli.printable import printable
 from weighlock.codecs.source import open_source
 from weighlock.errors import InputError, MalformedRequest, WeighlockError
 from weighlock.request import MediaPart, Request
@@ -21,8 +22,9 @@ _NAMES = {"rest": "REST body", "messages": "neutral messages"}
 _BLANK = b" \t\r\n"
 _KEYS = re.compile(rb'"(?:contents|messages|role)"')
 _BEGINS = re.compile(
-    rb'\s*(?:\[\s*)?\{\s*"role"\s*:|"contents"\s*:\s*[\[{]|"messages"\s*:\s*\[|"generate(?:C|_c)ontent(?:R|_r)equest"\s*:'
+    rb'\A\s*\[\s*\{\s*"role"\s*:|"contents"\s*:\s*[\[{]|"messages"\s*:\s*\[|"generate(?:C|_c)ontent(?:R|_r)equest"\s*:'
 )
+_WRAPPINGS = ("generateContentRequest", "generate_content_request")
 _LOOKED_AT = 64 << 10
 """Of JSON that cannot be read, to tell a broken request from some other file."""
 
@@ -54,7 +56,9 @@ class Broken:
     error: InputError
 
 
-def sorted_out(named: Iterable[MediaPart | str], taken_as: str, max_bytes: int) -> Iterator[Loaded | Broken | MediaPart | str]:
+def sorted_out(
+    named: Iterable[MediaPart | str], taken_as: str, max_bytes: int
+) -> Iterator[Loaded | Broken | MediaPart | str]:
     """What was named, in order, with requests read. A folder, which is a `str`, comes out as it is."""
     for one in named:
         if isinstance(one, str) or taken_as == "file":
@@ -123,9 +127,25 @@ def _form_of(body: bytes) -> str | None:
         if lines_of_json or not _BEGINS.search(body, 0, _LOOKED_AT):
             return None
         raise
-    if rest_json.is_request(document):
+    if rest_json.is_request(document) and _speak(_listed(document, "contents"), "role", "parts"):
         return "rest"
-    return "messages" if messages.is_messages(document) else None
+    if messages.is_messages(document) and _speak(_listed(document, "messages"), "role"):
+        return "messages"
+    return None
+
+
+def _listed(document: Any, name: str) -> Any:
+    """The turns or messages of a document; those of a `countTokens` body are one level down."""
+    if isinstance(document, list):
+        return document
+    inner = next((document[key] for key in _WRAPPINGS if isinstance(document.get(key), dict)), document)
+    found = inner.get(name)
+    return [found] if isinstance(found, dict) else found
+
+
+def _speak(turns: Any, *keys: str) -> bool:
+    """Whether the first of them looks like one: other JSON may have `contents` and `messages` too."""
+    return not turns or (isinstance(turns[0], dict) and not turns[0].keys().isdisjoint(keys))
 
 
 def _loaded(label: str, form: str, body: bytes) -> Loaded:
@@ -135,9 +155,7 @@ def _loaded(label: str, form: str, body: bytes) -> Loaded:
     return Loaded(label=label, form=form, body=body, parsed=parsed)
 
 
-def say_broken(broken: Broken, say: str = "") -> None:
+def say_broken(broken: Broken) -> None:
     """One line on standard error."""
-    from weighlock.cli.printable import printable
-
     error = broken.error
     click.echo(printable(f"weighlock: {broken.label}: {error.code}: {error.message}"), err=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -22,7 +23,7 @@ from weighlock.scales import Scales
 
 _STYLE = {Decision.ADMIT: "green", Decision.REJECT: "bold red", Decision.UNKNOWN: "yellow"}
 _WORD = {Decision.ADMIT: "admit", Decision.REJECT: "reject", Decision.UNKNOWN: "unreadable"}
-_WIDE = 120
+WIDE = 120
 _MOST_REFUSALS, _MOST_REMARKS, _MOST_NAMES = 5, 12, 3
 _WORTH_TELLING, _WORTH_TELLING_TOKENS = 1.5, 100
 """From this ratio and difference on the high estimate, which decides, is shown beside the likely one."""
@@ -33,8 +34,8 @@ class Tables:
 
     def __init__(self, scales: Sequence[Scales], *, as_one: bool, confinement: Confinement) -> None:
         self._console = console()
-        narrow = self._console.width < _WIDE
-        self._sheets = [_Sheet(one, as_one=as_one, narrow=narrow) for one in scales]
+        narrow = self._console.width < WIDE
+        self._sheets = [Sheet(one, as_one=as_one, narrow=narrow) for one in scales]
         self._confinement = confinement
 
     def add(self, reports: Sequence[Report]) -> None:
@@ -45,23 +46,34 @@ class Tables:
         for at, sheet in enumerate(self._sheets):
             if len(self._sheets) > 1:
                 self._console.print(Text(f"{'' if at == 0 else chr(10)}{printable(sheet.title)}", style="bold"))
-            self._console.print(sheet.table)
-            for line in sheet.below():
-                self._console.print(line)
-        if (limits := self._confinement()) and limits["missing"]:
-            missing = ", ".join(limits["missing"])
-            self._console.print(Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow"))
+            print_sheet(self._console, sheet)
+        print_confinement(self._console, self._confinement())
 
 
-class _Sheet:
+def print_sheet(out: Console, sheet: Sheet) -> None:
+    out.print(sheet.table)
+    for line in sheet.below():
+        out.print(line)
+
+
+def print_confinement(out: Console, limits: Mapping[str, Any] | None) -> None:
+    """Which limits did not hold while a codec looked at the media."""
+    if limits and limits["missing"]:
+        missing = ", ".join(limits["missing"])
+        out.print(Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow"))
+
+
+class Sheet:
     """A table in the making, and what stands under it."""
 
+    legend = "~ estimated, ≤ bound · $ per 1,000 requests"
+
     def __init__(self, scales: Scales, *, as_one: bool, narrow: bool) -> None:
-        self._scale = scales.scale
+        self.scale = scales.scale
         self._as_one = as_one
-        self._narrow = narrow
+        self.narrow = narrow
         self.title = f"{scales.model} on {scales.backend.value}"
-        self.table = _empty_table()
+        self.table = self.empty_table()
         self._sums: dict[Modality, tuple[Tally, Confidence]] = {}
         self._dollars: CostRange | None = None
         self._decisions: Counter[Decision] = Counter()
@@ -71,8 +83,11 @@ class _Sheet:
         """Each thing to say once, with the first few files it is about."""
         self._remarked: Counter[str] = Counter()
 
+    def empty_table(self) -> Table:
+        return _empty_table()
+
     def add(self, report: Report) -> None:
-        for row in self._rows(report):
+        for row in self.rows(report):
             self.table.add_row(*row)
         for modality, tally, confidence in _by_modality(report.parts):
             before, weakest_before = self._sums.get(modality, (Tally(), Confidence.MEASURED))
@@ -85,26 +100,26 @@ class _Sheet:
         if refusal := report.refusal:
             self._refusals[printable(refusal)] = None
         for part in report.parts:
-            self._remark(part)
+            self.remark(part)
         for words in report.refused:
-            self._said("the request" if self._as_one else report.parts[0].examined.label, words)
+            self.said("the request" if self._as_one else report.parts[0].examined.label, words)
 
-    def _rows(self, report: Report) -> Iterator[tuple[str | Text, ...]]:
+    def rows(self, report: Report) -> Iterator[tuple[str | Text, ...]]:
         if not self._as_one:  # the row is the request: its prompt text and expected answer are in it
-            figures = _tokens(report.parts), dollars_per_thousand(report.cost, confidence_of(report.parts))
+            figures = tokens_in_words(report.parts), dollars_per_thousand(report.cost, confidence_of(report.parts))
             part = report.parts[0]
-            yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=False))
+            yield (*_about(part, narrow=self.narrow), *figures, _verdict(part, report, as_one=False))
             return
         for part, cost in zip(report.parts, report.costs, strict=True):
-            figures = _tokens([part]), dollars_per_thousand(cost, confidence_of([part]))
-            yield (*_about(part, narrow=self._narrow), *figures, _verdict(part, report, as_one=True))
+            figures = tokens_in_words([part]), dollars_per_thousand(cost, confidence_of([part]))
+            yield (*_about(part, narrow=self.narrow), *figures, _verdict(part, report, as_one=True))
 
-    def _remark(self, part: Weighed) -> None:
+    def remark(self, part: Weighed) -> None:
         words = [part.error.message] if part.error else []
         for one in (*words, *part.refused, *(anomaly.detail for anomaly in part.examined.anomalies), *part.notes):
-            self._said(part.examined.label, one)
+            self.said(part.examined.label, one)
 
-    def _said(self, label: str, remark: str) -> None:
+    def said(self, label: str, remark: str) -> None:
         labels = self._remarks.setdefault(remark, [])
         if label not in labels:
             self._remarked[remark] += 1
@@ -113,8 +128,8 @@ class _Sheet:
 
     def below(self) -> list[Text]:
         """The sum, what it rests on, and the reasons."""
-        scale = self._scale
-        lines = [self._sum(), _scale(scale)]
+        scale = self.scale
+        lines = [self._sum(), _scale(scale, self.legend)]
         notes = [scale.model_note] if scale.known_model and scale.model_note else []
         lines += [Text(printable(note), style="dim") for note in (*notes, *scale.price_notes)]
         if scale.price_change:
@@ -125,11 +140,24 @@ class _Sheet:
             lines.append(Text(printable(words.rstrip()), style="yellow"))
         refusals = [Text(words, style="red") for words in self._refusals]
         remarks = [Text(printable(self._in_words(words)), style="yellow") for words in self._remarks]
-        return [*lines, *_shortened(refusals, _MOST_REFUSALS), *_shortened(remarks, _MOST_REMARKS)]
+        return [*lines, *shortened(refusals, _MOST_REFUSALS), *shortened(remarks, _MOST_REMARKS)]
 
     def _in_words(self, remark: str) -> str:
         more = self._remarked[remark] - len(self._remarks[remark])
         return f"{', '.join(self._remarks[remark])}{f' and {more} more' if more else ''}: {remark}"
+
+    def head(self) -> str:
+        """What was weighed."""
+        s = "s" * (self._files != 1)
+        return f"One request of {self._files} part{s}" if self._as_one else f"{self._files} file{s}, a request each"
+
+    def words(self, decisions: Counter[Decision]) -> list[tuple[str, str]]:
+        """What the endpoint says, each with its colour."""
+        return [
+            (_WORD[decision] if self._as_one else f"{decisions[decision]} {_WORD[decision]}", _STYLE[decision])
+            for decision in Decision
+            if decisions[decision]
+        ]
 
     def _sum(self) -> Text:
         if not self._decisions:
@@ -139,15 +167,9 @@ class _Sheet:
             f"{modality.lower()} {figure(*self._sums[modality])}" for modality in Modality if modality in self._sums
         )
         total = figure(Tally.of(tally for tally, _ in self._sums.values()), worst)
-        s = "s" * (self._files != 1)
-        head = f"One request of {self._files} part{s}" if self._as_one else f"{self._files} file{s}, a request each"
         figures = f"{by_modality} = {total} tokens{self._cost(worst)}" if by_modality else "nothing weighed"
-        line = Text(f"{head}: {figures} → ")
-        words = [
-            (_WORD[decision] if self._as_one else f"{self._decisions[decision]} {_WORD[decision]}", _STYLE[decision])
-            for decision in Decision
-            if self._decisions[decision]
-        ]
+        line = Text(f"{self.head()}: {figures} → ")
+        words = self.words(self._decisions)
         if self._not_taken:
             words.append((f"{self._not_taken} not taken by the service as it is", "yellow"))
         for at, (word, style) in enumerate(words):
@@ -162,7 +184,7 @@ class _Sheet:
         return f" · ${self._dollars.likely:,.4f}"
 
 
-def _shortened(lines: list[Text], most: int) -> list[Text]:
+def shortened(lines: list[Text], most: int) -> list[Text]:
     if len(lines) <= most:
         return lines
     return [*lines[:most], Text(f"… and {len(lines) - most} more; --format json has them all")]
@@ -204,7 +226,7 @@ def _is(part: Weighed) -> Text:
     return text
 
 
-def _tokens(parts: Sequence[Weighed]) -> str:
+def tokens_in_words(parts: Sequence[Weighed]) -> str:
     marked = _by_modality(parts)
     if not marked:
         return "-"
@@ -269,7 +291,7 @@ def _has_share(part: Weighed, check: LimitCheck) -> bool:
     return check.modality is None or part.of(check.modality).high > 0
 
 
-def _scale(scale: Scale) -> Text:
+def _scale(scale: Scale, legend: str) -> Text:
     named = (
         scale.model
         if scale.model == scale.resolved_model or not scale.known_model
@@ -278,4 +300,4 @@ def _scale(scale: Scale) -> Text:
     answer = f"with {scale.output_tokens:,} output tokens" if scale.output_tokens else "input only"
     price = f"{scale.price_source}, {answer}" if scale.price_source else scale.unpriced_reason
     words = f"{named} on {scale.backend.value} · endpoint {scale.endpoint} · rules of {scale.rule_date} · {price}"
-    return Text(f"{printable(words)} · ~ estimated, ≤ bound · $ per 1,000 requests", style="dim")
+    return Text(f"{printable(words)} · {legend}", style="dim")

@@ -5,7 +5,11 @@ Draws only and opens nothing foreign, so it runs in the host process, outside th
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import math
+import wave
 from array import array
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 RECORDING_S = 240
 SONG_S = 30
+_REQUEST_SOUND_S = 3
 _RECORDING_FPS = 5
 _RATE_HZ = 48_000
 _INK, _PAPER, _PANEL, _ALERT = (28, 32, 38), (246, 247, 249), (226, 230, 235), (190, 38, 46)
@@ -43,6 +48,44 @@ def draw_samples(folder: Path) -> list[Path]:
         draw(path)
         paths.append(path)
     return paths
+
+
+def draw_request(path: Path, screenshot: Path) -> None:
+    """Writes a REST body in which tools answered with media as base64 text: `screenshot`, and 3 s of WAV."""
+    picture = base64.b64encode(screenshot.read_bytes()).decode()
+    sound = base64.b64encode(_wav(_REQUEST_SOUND_S)).decode()
+    calls = [("call-1", "take_screenshot", {}), ("call-2", "record_sound", {"seconds": _REQUEST_SOUND_S})]
+    answers = [
+        {"content": [{"type": "image", "data": picture, "mimeType": "image/png"}]},
+        {"output": f"data:audio/wav;base64,{sound}"},
+    ]
+    question = "Saving an order fails, and the page beeps. What does the dialog say?"
+    contents = [
+        {"role": "user", "parts": [{"text": question}]},
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"id": call_id, "name": name, "args": args}} for call_id, name, args in calls],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": call_id, "name": name, "response": answer}}
+                for (call_id, name, _), answer in zip(calls, answers, strict=True)
+            ],
+        },
+    ]
+    path.write_text(json.dumps({"contents": contents}, indent=1), encoding="utf-8")
+
+
+def _wav(seconds: int) -> bytes:
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(_RATE_HZ)
+        for second in range(seconds):
+            file.writeframes(_wave(second))
+    return written.getvalue()
 
 
 def _screenshot(path: Path) -> None:

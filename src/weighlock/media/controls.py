@@ -73,17 +73,21 @@ class Controls:
         if first < 1 or (last is not None and last < first):
             raise InputError(f"pages {first} to {'the last' if last is None else last} are none")
 
+    @property
+    def clipped(self) -> bool:
+        """Whether they name a beginning or an end."""
+        return self.start_offset_s is not None or self.end_offset_s is not None
+
     def or_else(self, other: Controls) -> Controls:
         """These controls and, where they ask for nothing, the other's. Placement and carrier are facts, and stay."""
         unset = self.media_resolution is MediaResolution.UNSPECIFIED
-        unclipped = self.start_offset_s is None and self.end_offset_s is None
         return replace(
             self,
             media_resolution=other.media_resolution if unset else self.media_resolution,
             part_resolution=self.part_resolution or other.part_resolution,
             fps=self.fps or other.fps,
-            start_offset_s=other.start_offset_s if unclipped else self.start_offset_s,
-            end_offset_s=other.end_offset_s if unclipped else self.end_offset_s,
+            start_offset_s=self.start_offset_s if self.clipped else other.start_offset_s,
+            end_offset_s=self.end_offset_s if self.clipped else other.end_offset_s,
             drop_sound=self.drop_sound or other.drop_sound,
             first_page=self.first_page or other.first_page,
             last_page=self.last_page or other.last_page,

@@ -101,7 +101,9 @@ def _matched(
     place = Place(run_at)
     if len(calls) != len(results):
         yield _malformed(
-            place, f"{len(results)} function responses to the {len(calls)} function calls of {Place(called_at)}"
+            place,
+            f"{_number(len(results), 'function response')} to the {_number(len(calls), 'function call')} "
+            f"of {Place(called_at)}",
         )
         return
     told = all(call.call_id for call in calls) and all(result.call_id for result in results)
@@ -110,6 +112,10 @@ def _matched(
     if strangers := answered - called:
         what = "has the id" if told else "is named"
         yield _malformed(place, f"a function response {what} {quoted(next(iter(strangers)))}, which no call has")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 # ---- how many, how large

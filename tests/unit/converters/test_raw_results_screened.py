@@ -1,8 +1,9 @@
-"""What the SDK's automatic function calling hands over, screened: media the model can see, and JSON the wire can carry."""
+"""What the SDK's automatic function calling hands over, screened: media the model can see, JSON the wire can carry."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def history(result: Any) -> list[types.Content]:
     ]
 
 
-PICTURES = {
+PICTURES: dict[str, Callable[[], Any]] = {
     "PIL image": lambda: Image.new("RGB", (40, 30)),
     "bytes": lambda: PNG,
     "Part": lambda: types.Part.from_bytes(data=PNG, mime_type="image/png"),
