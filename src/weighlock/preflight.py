@@ -27,7 +27,7 @@ from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
 from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Request
-from weighlock.rules import Controls, RuleBook
+from weighlock.rules import Controls, ModelRules, RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
@@ -166,7 +166,7 @@ class Preflight:
         """
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
-        examined = self._examined(screened.screening, request_resolution(request))
+        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
         report = replace(self._weighed(scales, examined, text), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
@@ -186,7 +186,10 @@ class Preflight:
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
         sent = [one for one in screened.screening.findings if one.is_sent]
-        examined = [*self._examined(screened.screening, request_resolution(request)), request_text(screened.request)]
+        examined = [
+            *self._examined(screened.screening, request_resolution(request), scales.rules),
+            request_text(screened.request),
+        ]
         before = replace(self._weighed(scales, examined, None), screening=screened.screening)
         history = scales.endpoint.history
         wishes = wishes_of(request, sent, before.parts, scales.target, keep=history.keep_media)
@@ -222,9 +225,9 @@ class Preflight:
             return finding
         return replace(finding, seconds=self._examiner.seconds(finding.part))
 
-    def _examined(self, screening: Screening, resolution: MediaResolution) -> list[Examined]:
+    def _examined(self, screening: Screening, resolution: MediaResolution, rules: ModelRules) -> list[Examined]:
         """Every medium of a request that is sent, with what the request itself asks of it."""
-        known = [_asked_of(one, resolution) for one in screening.findings if one.is_sent]
+        known = [_asked_of(one, resolution, rules) for one in screening.findings if one.is_sent]
         looked_at = self.examine(part for part, one in known if one.error is None)
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
@@ -281,14 +284,14 @@ def check(
         )
 
 
-def _asked_of(finding: Finding, resolution: MediaResolution) -> tuple[MediaPart, Examined]:
+def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:
     """A medium under the name of its place, and its controls or why it cannot be sent."""
     label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
     part = replace(finding.part, label=label)
     known = Examined(label=label, declared_mime=part.declared_mime, error=finding.error)
     carrier = Carrier.USER if finding.decision.action is Action.RELOCATE else finding.carrier
     try:
-        asked = controls_of(part, finding.place, carrier, finding.medium.placement, resolution)
+        asked = controls_of(part, finding.place, carrier, finding.medium.placement, resolution, rules)
     except InputError as error:
         return part, replace(known, error=known.error or error)
     return part, replace(known, asked=asked)

@@ -36,6 +36,8 @@ NOT_YET = frozenset(
         "observe",
         "count",
         "session",
+        "prepare_deadline_s",
+        "media.strip_metadata",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
