@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -82,19 +82,20 @@ class Examiner:
         except WeighlockError as error:
             return Identified(declared_mime=part.declared_mime, error=error)
 
-    def seconds(self, part: MediaPart) -> float | None:
-        """How long a recording plays; `None` where nothing can tell. Remembered: a history comes again every turn."""
-        source = part.source
-        if not isinstance(source, bytes | Base64):
-            return None
-        key = hashlib.sha256(source if isinstance(source, bytes) else source.text.encode()).digest()
-        if key not in self._seconds:
-            if len(self._seconds) >= _REMEMBERED:
-                self._seconds.clear()
-            (examined,) = self.examine([part])
+    def seconds(self, parts: Sequence[MediaPart]) -> list[float | None]:
+        """How long recordings in memory play; `None` where nothing can tell.
+
+        Remembered by content: a history comes again every turn.
+        """
+        keys = [_key(part) for part in parts]
+        unknown = {key: part for key, part in zip(keys, parts, strict=True) if key and key not in self._seconds}
+        for key, examined in zip(unknown, self.examine(unknown.values()), strict=True):
             facts = examined.facts
             self._seconds[key] = facts.duration_s if isinstance(facts, AudioFacts | VideoFacts) else None
-        return self._seconds[key]
+        found = [self._seconds.get(key) for key in keys]
+        for key in list(self._seconds)[: max(0, len(self._seconds) - _REMEMBERED)]:
+            self._seconds.pop(key, None)
+        return found
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
@@ -162,6 +163,17 @@ class Examiner:
 
             self._probers.append(Prober(probe_limits(self.settings)))
         return self._probers[0]
+
+
+def _key(part: MediaPart) -> bytes:
+    """What a recording in memory is known by; nothing for any other."""
+    match part.source:
+        case bytes() as data:
+            return hashlib.sha256(data).digest()
+        case Base64(text=text):
+            return hashlib.sha256(text.encode()).digest()
+        case _:
+            return b""
 
 
 def probe_limits(settings: Settings) -> ProbeLimits:

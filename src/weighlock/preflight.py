@@ -5,7 +5,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -32,6 +32,8 @@ from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
+_MOST_TIMED = 64
+"""Removed recordings of a request whose length is looked up: each new one costs a child process."""
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
 
 
@@ -214,16 +216,20 @@ class Preflight:
 
     def _screened(self, request: Request, scales: Scales) -> Screened:
         screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
-        timed = tuple(self._timed(one) for one in screening.findings)
-        screening = replace(screening, findings=timed)
+        screening = replace(screening, findings=self._timed(screening.findings))
         return Screened(request=rewritten(request, screening), screening=screening)
 
-    def _timed(self, finding: Finding) -> Finding:
-        """With how long it plays, where a note will say so."""
-        removed = finding.decision.action is Action.REMOVE and finding.medium.error is None
-        if not removed or finding.medium.modality not in (Modality.AUDIO, Modality.VIDEO):
-            return finding
-        return replace(finding, seconds=self._examiner.seconds(finding.part))
+    def _timed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """With how long the recordings play that leave a note; of the first ones, so that notes stay the same."""
+        removed = [
+            one
+            for one in findings
+            if one.decision.action is Action.REMOVE
+            and one.medium.error is None
+            and one.medium.modality in (Modality.AUDIO, Modality.VIDEO)
+        ][:_MOST_TIMED]
+        seconds = dict(zip(map(id, removed), self._examiner.seconds([one.part for one in removed]), strict=True))
+        return tuple(replace(one, seconds=seconds[id(one)]) if id(one) in seconds else one for one in findings)
 
     def _examined(self, screening: Screening, resolution: MediaResolution, rules: ModelRules) -> list[Examined]:
         """Every medium of a request that is sent, with what the request itself asks of it."""
