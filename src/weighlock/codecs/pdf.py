@@ -29,7 +29,7 @@ _HEAD = 1024
 _MAX_DEPTH = 64
 _MAX_NODES_PER_PAGE = 16
 _LETTER = (612.0, 792.0)
-_INHERITED = ("/MediaBox", "/CropBox", "/Rotate")
+_INHERITED = ("/MediaBox", "/CropBox", "/Rotate", "/Resources")
 _LARGEST_PT = 2_000_000.0
 
 _SAMPLE = (
@@ -101,14 +101,27 @@ def _walked(view: mmap.mmap, max_pages: int) -> tuple[list[tuple[float, float]],
 
 
 def _open(data: bytes | mmap.mmap) -> pikepdf.Pdf:
-    window = cast("BinaryIO", _Window(data))
-    return pikepdf.open(window, access_mode=pikepdf.AccessMode.stream, suppress_warnings=True)
+    return opened(cast("BinaryIO", _Window(data)))
+
+
+def opened(source: BinaryIO) -> pikepdf.Pdf:
+    """The document behind `source`, mended where pikepdf can; only what is asked of it is read."""
+    return pikepdf.open(source, access_mode=pikepdf.AccessMode.stream, suppress_warnings=True)
 
 
 def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, float]]:
-    """Displayed size of each leaf of the page tree in order, whatever its nodes claim to hold.
+    """Displayed size of each page in order."""
+    return (_displayed(node, above) for node, above in page_leaves(document, max_pages))
+
+
+def page_leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[pikepdf.Dictionary, dict[str, Any]]]:
+    """Each leaf of the page tree in order, whatever its nodes claim to hold, and what it inherits.
 
     A node met twice is an error: the tree is a circle or a fan of circles.
+
+    Raises:
+        MalformedMedia: a circle, or deeper or wider than any honest tree.
+        MediaTooLarge: more than `max_pages`.
     """
     root = document.Root.get("/Pages")
     if not isinstance(root, pikepdf.Dictionary):
@@ -136,12 +149,12 @@ def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, floa
         pages += 1
         if pages > max_pages:
             raise MediaTooLarge(f"more than {max_pages:,} pages (safety.max.pages)", max_pages=max_pages)
-        yield _displayed(node, above)
+        yield node, above
 
 
 def _displayed(page: pikepdf.Dictionary, above: dict[str, Any]) -> tuple[float, float]:
     """Width and height in points as a viewer shows the page: crop box within media box, turned, in its own unit."""
-    found = {name: page.get(name, above.get(name)) for name in _INHERITED}
+    found = {name: page.get(name, above.get(name)) for name in _INHERITED[:3]}
     media = _box(found["/MediaBox"]) or (0.0, 0.0, *_LETTER)
     crop = _box(found["/CropBox"]) or media
     both = (max(media[0], crop[0]), max(media[1], crop[1]), min(media[2], crop[2]), min(media[3], crop[3]))
