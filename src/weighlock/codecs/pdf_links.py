@@ -96,7 +96,8 @@ class Links:
 
 def _entries(root: Any) -> Iterator[tuple[int, Any]]:
     """Entries of an outline in reading order with their depth, each once, however it is tied together."""
-    waiting, seen = [(0, root.get("/First"))], set()
+    waiting = [(0, root.get("/First"))]
+    seen: set[tuple[int, int]] = set()
     while waiting and len(seen) < _MAX_BOOKMARKS:
         depth, entry = waiting.pop()
         if not isinstance(entry, Dictionary) or depth > _MAX_DEPTH or entry.objgen in seen:

@@ -15,11 +15,10 @@ from pikepdf import Array, Dictionary, Name
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pdf import opened, page_leaves
 from weighlock.codecs.pdf_links import Links
-from weighlock.errors import InputError, MalformedMedia, UnsupportedMedia
+from weighlock.codecs.pdf_strip import MIME, clear, refuse_encrypted, save, typed
+from weighlock.errors import MalformedMedia, UnsupportedMedia
 from weighlock.media.work import DocumentWork
 
-MIME = "application/pdf"
-READ_ERRORS = (pikepdf.PdfError, ValueError, RuntimeError, TypeError, LookupError, AttributeError, OSError)
 _KEPT = (
     "/Resources", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox", "/Rotate", "/UserUnit", "/Contents",
     "/Group",
@@ -44,44 +43,18 @@ def make(source: BinaryIO, out: BinaryIO, work: DocumentWork, *, max_pages: int 
         MalformedMedia: no page can be read.
         MediaTooLarge: more than `max_pages`.
     """
-    try:
-        with opened(source) as document:
-            refuse_encrypted(document)
-            leaves = list(page_leaves(document, max_pages))
-            _refuse_missing(len(leaves), work)
-            chosen = leaves[work.first_page - 1 : work.last_page]
-            with pikepdf.new() as taken:
-                _take(document, taken, chosen)
-                version = str(document.pdf_version)
-                taken.remove_unreferenced_resources()
-                save(taken, out, min_version=version if _VERSION.fullmatch(version) else "")
-    except InputError:
-        raise
-    except pikepdf.PasswordError as error:
-        raise _encrypted() from error
-    except READ_ERRORS as error:
-        cause = type(error).__name__
-        raise MalformedMedia(f"its pages cannot be taken apart: {cause}", cause=cause) from error
+    with typed(), opened(source) as document:
+        refuse_encrypted(document)
+        leaves = list(page_leaves(document, max_pages))
+        _refuse_missing(len(leaves), work)
+        with pikepdf.new() as taken:
+            _take(document, taken, leaves[work.first_page - 1 : work.last_page])
+            taken.remove_unreferenced_resources()
+            if work.strip_metadata:
+                clear(taken)
+            version = str(document.pdf_version)
+            save(taken, out, min_version=version if _VERSION.fullmatch(version) else "")
     return Outcome(mime=MIME)
-
-
-def refuse_encrypted(document: pikepdf.Pdf) -> None:
-    """Raises `UnsupportedMedia` also where an empty password opens it: its owner has said what may be done."""
-    if document.is_encrypted:
-        raise _encrypted()
-
-
-def save(document: pikepdf.Pdf, out: BinaryIO, *, min_version: str = "") -> None:
-    """Write what is reachable, the same bytes each time; no stream is unpacked, so none can be a bomb."""
-    document.save(
-        out, min_version=min_version, deterministic_id=True, compress_streams=True, fix_metadata_version=False,
-        stream_decode_level=pikepdf.StreamDecodeLevel.none,
-        object_stream_mode=pikepdf.ObjectStreamMode.generate,
-    )  # fmt: skip
-
-
-def _encrypted() -> UnsupportedMedia:
-    return UnsupportedMedia("encrypted; remove the password and send it again", encrypted=True)
 
 
 def _refuse_missing(pages: int, work: DocumentWork) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from functools import cache
+from typing import cast
 
 from PIL import Image, ImageChops, ImageCms
 
@@ -17,7 +18,7 @@ _SAME = 2
 def warm_up() -> None:
     """Have LittleCMS and the target profile in memory."""
     picture = Image.new("RGB", (8, 8))
-    picture.info["icc_profile"] = ImageCms.ImageCmsProfile(_srgb()).tobytes()
+    picture.info["icc_profile"] = _srgb().tobytes()
     to_srgb(picture)
     eight_bits(Image.new("I;16", (8, 8)))
 
@@ -40,7 +41,8 @@ def eight_bits(image: Image.Image) -> Image.Image:
 
 def to_srgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
     """The picture in sRGB (or grey), its profile used up; and what could not be done about it."""
-    profile, notes = picture.info.pop("icc_profile", None), []
+    profile = picture.info.pop("icc_profile", None)
+    notes: list[str] = []
     if profile is not None:
         converted = _by_profile(picture, profile)
         if converted is not None:
@@ -70,8 +72,8 @@ def for_target(picture: Image.Image, mime: str) -> tuple[Image.Image, list[str]]
 
 
 @cache
-def _srgb() -> ImageCms.core.CmsProfile:
-    return ImageCms.createProfile("sRGB")
+def _srgb() -> ImageCms.ImageCmsProfile:
+    return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB"))
 
 
 def _by_profile(picture: Image.Image, data: bytes) -> Image.Image | None:
@@ -105,10 +107,14 @@ def _through(
     )  # fmt: skip
     if mode == target and _changes_nothing(transform):
         return picture
-    converted = ImageCms.applyTransform(picture, transform)
-    assert converted is not None
+    converted = _applied(picture, transform)
     converted.info = {}
     return converted
+
+
+def _applied(picture: Image.Image, transform: ImageCms.ImageCmsTransform) -> Image.Image:
+    converted = ImageCms.applyTransform(picture, transform)
+    return picture if converted is None else converted  # `None` only where it works in place
 
 
 def _changes_nothing(transform: ImageCms.ImageCmsTransform) -> bool:
@@ -116,22 +122,20 @@ def _changes_nothing(transform: ImageCms.ImageCmsTransform) -> bool:
     cube = Image.new("RGB", (64, 8))
     steps = [round(step * 255 / 7) for step in range(8)]
     cube.putdata([(red, green, blue) for red in steps for green in steps for blue in steps])
-    turned = ImageCms.applyTransform(cube, transform)
-    assert turned is not None
-    return all(high <= _SAME for _, high in ImageChops.difference(cube, turned).getextrema())
+    difference = ImageChops.difference(cube, _applied(cube, transform))
+    return max(difference.tobytes()) <= _SAME
 
 
 def _levels(image: Image.Image) -> Image.Image:
-    """Deep grey as eight bits: 16-bit by its high byte; floats and 32-bit by the narrowest usual range that holds them."""
+    """Deep grey as eight bits: 16 bits by their full range, floats and 32 bits by the narrowest usual one that holds."""
     if image.mode.startswith("I;16"):
         return image.convert("I").point(lambda level: level * (1 / 257) + 0.5).convert("L")
-    low, high = image.getextrema()
-    assert isinstance(low, (int, float)) and isinstance(high, (int, float))
+    low, high = (float(bound) for bound in cast("tuple[float, float]", image.getextrema()))
     if image.mode == "F":
-        top = next((t for t in (1.0, 255.0, 65535.0) if high <= t), float(high))
+        top = next((t for t in (1.0, 255.0, 65535.0) if high <= t), high)
     else:
-        top = next((t for t in (255.0, 65535.0) if high <= t), float(high))
-    floor = min(0.0, float(low))
+        top = next((t for t in (255.0, 65535.0) if high <= t), high)
+    floor = min(0.0, low)
     scale = 255 / max(top - floor, 1e-9)
     return image.convert("F").point(lambda level: level * scale + (0.5 - floor * scale)).convert("L")
 
