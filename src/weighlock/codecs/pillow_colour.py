@@ -127,7 +127,7 @@ def _changes_nothing(transform: ImageCms.ImageCmsTransform) -> bool:
 
 
 def _levels(image: Image.Image) -> Image.Image:
-    """Deep grey as eight bits: 16 bits by their full range, floats and 32 bits by the narrowest usual one that holds."""
+    """Deep grey as eight bits: 16 bits by their full range, other depths by the narrowest usual one that holds them."""
     if image.mode.startswith("I;16"):
         return image.convert("I").point(lambda level: level * (1 / 257) + 0.5).convert("L")
     low, high = (float(bound) for bound in cast("tuple[float, float]", image.getextrema()))

@@ -23,7 +23,7 @@ from weighlock.media.work import ImageWork
 from weighlock.mime import exif
 
 _ALSO_READ = {
-    "image/tiff": ("TIFF",), "image/x-icon": ("ICO",), "image/jp2": ("JPEG2000",), "image/mpo": ("MPO", "JPEG"),
+    "image/tiff": ("TIFF",), "image/x-icon": ("ICO",), "image/jp2": ("JPEG2000",), "image/mpo": ("JPEG",),
 }  # fmt: skip
 """Formats no model takes, but which become one that it does."""
 _TURNS = {

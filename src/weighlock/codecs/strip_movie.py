@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from weighlock.codecs.pieces import Piece, Reader
+from weighlock.codecs.strip_track import Box, boxes, handler, sample_ranges
 from weighlock.errors import MalformedMedia
 
 _MAX_BOXES = 100_000
@@ -17,89 +17,89 @@ _UUID_STAYS = {b"traf", b"moof"}
 """Where `uuid` holds timing or keys of a fragment, not words about it."""
 _DATED = {b"mvhd", b"tkhd", b"mdhd"}
 _TIMED_METADATA = {b"meta", b"camm", b"gpmd"}
+"""Tracks of readings beside picture and sound: where the camera was each second, faces it saw."""
 _ZEROS = bytes(1 << 20)
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    kind: bytes
-    begin: int
-    body: int
-    end: int
 
 
 @dataclass(slots=True)
 class _Found:
-    """Places to overwrite, in the order of the file, and what else was met."""
+    """What is to be overwritten, and what else was met."""
 
-    patches: list[tuple[int, bytes | int]] = field(default_factory=list)
-    """Offset, and new bytes or how many zeros."""
+    names: list[int] = field(default_factory=list)
+    """Where the kind of a box becomes `free`."""
+    zeros: list[range] = field(default_factory=list)
+    samples: list[range] = field(default_factory=list)
+    """Of timed metadata; blanked where they lie in sample data."""
+    data: list[range] = field(default_factory=list)
     boxes: int = 0
     movie: bool = False
-    timed_metadata: int = 0
+    fragments: bool = False
+    tracks: int = 0
 
 
 def movie(reader: Reader) -> tuple[list[Piece], list[str]]:
-    """The same file, byte for byte as long, with `udta`, `meta` and `uuid` boxes empty and dates of making unknown."""
+    """The same file, as long as it was, with `udta`, `meta`, `uuid` and tracks of readings blank and without dates."""
     found = _Found()
-    _walk(reader, 0, reader.size, b"", found, 0)
+    _walk(reader, Box(b"", 0, 0, reader.size), found, 0)
     if not found.movie:
         raise MalformedMedia("it has no movie header")
-    notes = []
-    if found.timed_metadata:
-        notes.append(f"{found.timed_metadata} data tracks stayed; such may hold where a camera was, second by second")
-    return list(_patched(reader.size, found.patches)), notes
+    zeros = found.zeros + [part for part in _clipped(found.samples, found.data) if len(part)]
+    notes = [f"{found.tracks} tracks of readings beside picture and sound were blanked"] if found.tracks else []
+    if found.tracks and found.fragments:
+        notes.append("readings inside its fragments stayed; they may say where a camera was")
+    return list(_patched(reader.size, found.names, zeros)), notes
 
 
-def _walk(reader: Reader, begin: int, end: int, parent: bytes, found: _Found, depth: int) -> None:
-    for box in _boxes(reader, begin, end, top=not parent):
+def _walk(reader: Reader, parent: Box, found: _Found, depth: int) -> None:
+    for box in boxes(reader, parent):
         found.boxes += 1
         if found.boxes > _MAX_BOXES:
             raise MalformedMedia(f"more than {_MAX_BOXES:,} boxes")
         found.movie = found.movie or box.kind in {b"moov", b"moof"}
-        if box.kind in _BLANKED and not (box.kind == b"uuid" and parent in _UUID_STAYS):
-            found.patches += [(box.begin + 4, b"free"), (box.body, box.end - box.body)]
+        found.fragments = found.fragments or box.kind == b"moof"
+        if box.kind == b"mdat":
+            found.data.append(range(box.body, box.end))
+        elif box.kind in _BLANKED and not (box.kind == b"uuid" and parent.kind in _UUID_STAYS):
+            _free(box, found)
+        elif box.kind == b"trak" and handler(reader, box) in _TIMED_METADATA:
+            found.tracks += 1
+            found.samples += sample_ranges(reader, box)
+            _free(box, found)
         elif box.kind in _DATED:
-            version = reader.exactly(box.body, 1, "a header")[0]
-            _blank(found, box.body + 4, min(box.end, box.body + 4 + (16 if version == 1 else 8)))
-        elif box.kind == b"hdlr" and parent == b"mdia":
-            found.timed_metadata += reader.at(box.body + 8, 4) in _TIMED_METADATA
+            dates = 16 if reader.exactly(box.body, 1, "a header")[0] == 1 else 8
+            found.zeros.append(range(box.body + 4, max(box.body + 4, min(box.end, box.body + 4 + dates))))
         elif box.kind in _INSIDE and depth < _MAX_DEPTH:
-            _walk(reader, box.body, box.end, box.kind, found, depth + 1)
+            _walk(reader, box, found, depth + 1)
 
 
-def _blank(found: _Found, begin: int, end: int) -> None:
-    if end > begin:
-        found.patches.append((begin, end - begin))
+def _free(box: Box, found: _Found) -> None:
+    found.names.append(box.begin + 4)
+    found.zeros.append(range(box.body, box.end))
 
 
-def _boxes(reader: Reader, begin: int, end: int, *, top: bool) -> Iterator[_Box]:
-    at = begin
-    while at + 8 <= end:
-        size, kind = struct.unpack(">I4s", reader.exactly(at, 8, "a box"))
-        body = at + 8
-        if size == 1:
-            size = int.from_bytes(reader.exactly(at + 8, 8, "a box"), "big")
-            body = at + 16
-        elif size == 0:
-            size = end - at
-        stop = at + size
-        if stop < body or (stop > end and not top):
-            raise MalformedMedia(f"a box of {size:,} bytes where {end - at:,} are left")
-        if stop > end and kind in _INSIDE:
-            raise MalformedMedia("its movie header is cut off")
-        yield _Box(kind, at, min(body, end), min(stop, end))
-        at = stop
+def _clipped(samples: list[range], data: list[range]) -> Iterator[range]:
+    """Parts of `samples` that lie in `data`, both in any order."""
+    samples, data = sorted(samples, key=lambda r: r.start), sorted(data, key=lambda r: r.start)
+    first = 0
+    for sample in samples:
+        while first < len(data) and data[first].stop <= sample.start:
+            first += 1
+        if first < len(data):
+            start = max(sample.start, data[first].start)
+            yield range(start, max(start, min(sample.stop, data[first].stop)))
 
 
-def _patched(size: int, patches: list[tuple[int, bytes | int]]) -> Iterator[Piece]:
+def _patched(size: int, names: list[int], zeros: list[range]) -> Iterator[Piece]:
     at = 0
-    for offset, new in patches:
-        count = new if isinstance(new, int) else len(new)
-        yield range(at, offset)
-        if isinstance(new, bytes):
+    changes = [(name, name + 4, b"free") for name in names] + [(z.start, z.stop, b"") for z in zeros]
+    for begin, stop, new in sorted(changes):
+        start = max(at, begin)  # samples of a lying table may overlap
+        if stop <= start:
+            continue
+        yield range(at, start)
+        if new:
             yield new
         else:
-            yield from (_ZEROS[: min(len(_ZEROS), count - done)] for done in range(0, count, len(_ZEROS)))
-        at = offset + count
+            yield from (_ZEROS[: min(len(_ZEROS), stop - offset)] for offset in range(start, stop, len(_ZEROS)))
+        at = stop
     yield range(at, size)
