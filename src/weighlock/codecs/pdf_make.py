@@ -35,8 +35,8 @@ _VERSION = re.compile(r"[12]\.\d")
 def make(source: BinaryIO, out: BinaryIO, work: DocumentWork, *, max_pages: int = 1000) -> Outcome:
     """Writes pages `first_page` to `last_page` of `source` to `out`. Same input and work, same bytes.
 
-    Fonts and pictures are copied as they are; those of other pages stay behind. Annotations and fields of forms keep how
-    they look; links within the range and to the web keep working, other actions go.
+    Fonts and pictures are copied as they are; those of other pages stay behind. Annotations and fields of forms keep
+    how they look; links within the range and to the web keep working, other actions go.
 
     Raises:
         UnsupportedMedia: encrypted, or a page that is not there.

@@ -130,7 +130,8 @@ def _choose_frame(image: Image.Image, frame: int) -> list[str]:
     if image.format == "MPO":
         return ["the other pictures stored behind it were left out"]
     if getattr(image, "is_animated", False):
-        return [f"frame {frame} of an animation, counted from 0; the others were left out"]
+        which = f"frame {frame} of the animation, counted from 0," if frame else "the first frame of the animation"
+        return [f"only {which} was kept"]
     return []
 
 

@@ -44,7 +44,7 @@ def movie(reader: Reader) -> tuple[list[Piece], list[str]]:
     if not found.movie:
         raise MalformedMedia("it has no movie header")
     zeros = found.zeros + [part for part in _clipped(found.samples, found.data) if len(part)]
-    notes = [f"{found.tracks} tracks of readings beside picture and sound were blanked"] if found.tracks else []
+    notes = [f"tracks of readings beside picture and sound were blanked: {found.tracks}"] if found.tracks else []
     if found.tracks and found.fragments:
         notes.append("readings inside its fragments stayed; they may say where a camera was")
     return list(_patched(reader.size, found.names, zeros)), notes
