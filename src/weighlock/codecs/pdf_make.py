@@ -6,12 +6,14 @@ attachments, forms' actions, other pages) has no way in.
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any, BinaryIO
 
 import pikepdf
 from pikepdf import Array, Dictionary, Name
 
+from weighlock.codecs import pdf_strip
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pdf import opened, page_leaves
 from weighlock.codecs.pdf_links import Links
@@ -30,6 +32,19 @@ _ANNOTATION_KEPT = (
 _ANNOTATION_DROPPED = {"/FileAttachment", "/Movie", "/Sound", "/Screen", "/RichMedia", "/3D", "/Popup", "/TrapNet"}
 _MAX_ANNOTATIONS = 5000
 _VERSION = re.compile(r"[12]\.\d")
+
+
+def warm_up() -> None:
+    """Take a page out of a drawn document, marked and layered, so that nothing is left to be imported or mapped."""
+    pdf_strip.warm_up()
+    with pikepdf.new() as document:
+        page = document.add_blank_page(page_size=(9, 9))
+        page.obj.Contents = document.make_stream(b"q Q")
+        with document.open_outline() as outline:
+            outline.root.append(pikepdf.OutlineItem("here", 0))
+        drawn = io.BytesIO()
+        document.save(drawn)
+    make(drawn, io.BytesIO(), DocumentWork(first_page=1, last_page=1, strip_metadata=True))
 
 
 def make(source: BinaryIO, out: BinaryIO, work: DocumentWork, *, max_pages: int = 1000) -> Outcome:

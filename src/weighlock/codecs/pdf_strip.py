@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import pikepdf
 
-from weighlock.codecs import strip_pictures
+from weighlock.codecs import pdf, strip_pictures
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pdf import opened
 from weighlock.codecs.pieces import Reader
@@ -19,6 +19,16 @@ MIME = "application/pdf"
 READ_ERRORS = (pikepdf.PdfError, ValueError, RuntimeError, TypeError, LookupError, AttributeError, OSError)
 _SAYS_WHO = ("/Metadata", "/PieceInfo", "/LastModified", "/Thumb")
 _LARGEST_PHOTO = 64 * 2**20
+
+
+def warm_up() -> None:
+    """Have the libraries loaded and their words about oddities silenced."""
+    pdf.warm_up()
+    with pikepdf.new() as document:
+        document.add_blank_page()
+        drawn = io.BytesIO()
+        document.save(drawn)
+    make(drawn, io.BytesIO())
 
 
 def make(source: BinaryIO, out: BinaryIO) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import BinaryIO
 
-from weighlock.codecs import strip_movie, strip_pictures, strip_sound
+from weighlock.codecs import strip_heif, strip_movie, strip_pictures, strip_sound
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pieces import Piece, Reader
 from weighlock.errors import InputError, MalformedMedia, UnsupportedMedia
@@ -19,7 +19,8 @@ Surgery = Callable[[Reader], tuple[list[Piece], list[str]]]
 
 _SURGERIES: dict[str, Surgery] = {
     "image/jpeg": strip_pictures.jpeg, "image/png": strip_pictures.png, "image/webp": strip_pictures.webp,
-    "image/gif": strip_pictures.gif,
+    "image/gif": strip_pictures.gif, "image/heic": strip_heif.heif, "image/heif": strip_heif.heif,
+    "image/avif": strip_heif.heif,
     "audio/mpeg": strip_sound.tagged, "audio/aac": strip_sound.tagged, "audio/flac": strip_sound.flac,
     "audio/wav": strip_sound.wav,
     **dict.fromkeys(
@@ -28,11 +29,19 @@ _SURGERIES: dict[str, Surgery] = {
     ),
 }  # fmt: skip
 _SAME = {
-    "image/apng": "image/png", "image/mpo": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/m4a": "audio/mp4",
-    "audio/x-m4a": "audio/mp4", "audio/x-wav": "audio/wav", "video/mov": "video/quicktime",
+    "image/apng": "image/png", "image/mpo": "image/jpeg", "image/heic-sequence": "image/heic",
+    "image/heif-sequence": "image/heif", "image/avif-sequence": "image/avif", "audio/mp3": "audio/mpeg",
+    "audio/m4a": "audio/mp4", "audio/x-m4a": "audio/mp4", "audio/x-wav": "audio/wav", "video/mov": "video/quicktime",
 }  # fmt: skip
 _PDF = "application/pdf"
 _BROKEN = (ValueError, LookupError, ArithmeticError, OSError)
+
+
+def warm_up() -> None:
+    """Import what the PDF surgery needs; the others need nothing."""
+    from weighlock.codecs import pdf_strip
+
+    pdf_strip.warm_up()
 
 
 def make(source: BinaryIO, out: BinaryIO, work: StripWork, mime: str) -> Outcome:  # noqa: ARG001 - one shape for all doors

@@ -22,11 +22,11 @@ _ZEROS = bytes(1 << 20)
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What is to be overwritten, and what else was met."""
 
-    names: list[int] = field(default_factory=list)
-    """Where the kind of a box becomes `free`."""
+    words: list[tuple[int, bytes]] = field(default_factory=list)
+    """New bytes and where: the kind of a box becomes `free`."""
     zeros: list[range] = field(default_factory=list)
     samples: list[range] = field(default_factory=list)
     """Of timed metadata; blanked where they lie in sample data."""
@@ -39,18 +39,29 @@ class _Found:
 
 def movie(reader: Reader) -> tuple[list[Piece], list[str]]:
     """The same file, as long as it was, with `udta`, `meta`, `uuid` and tracks of readings blank and without dates."""
-    found = _Found()
-    _walk(reader, Box(b"", 0, 0, reader.size), found, 0)
+    found = found_in(reader)
     if not found.movie:
         raise MalformedMedia("it has no movie header")
-    zeros = found.zeros + [part for part in _clipped(found.samples, found.data) if len(part)]
     notes = [f"tracks of readings beside picture and sound were blanked: {found.tracks}"] if found.tracks else []
     if found.tracks and found.fragments:
         notes.append("readings inside its fragments stayed; they may say where a camera was")
-    return list(_patched(reader.size, found.names, zeros)), notes
+    return patched(reader, found), notes
 
 
-def _walk(reader: Reader, parent: Box, found: _Found, depth: int) -> None:
+def found_in(reader: Reader, *, spare_top: frozenset[bytes] = frozenset()) -> Found:
+    """What is to be blanked; boxes of the kinds in `spare_top` that lie in no other are left alone."""
+    found = Found()
+    _walk(reader, Box(b"", 0, 0, reader.size), found, spare_top, 0)
+    return found
+
+
+def patched(reader: Reader, found: Found) -> list[Piece]:
+    """The file with all of it blanked."""
+    zeros = found.zeros + [part for part in _clipped(found.samples, found.data) if len(part)]
+    return list(_patched(reader.size, found.words, zeros))
+
+
+def _walk(reader: Reader, parent: Box, found: Found, spared: frozenset[bytes], depth: int) -> None:
     for box in boxes(reader, parent):
         found.boxes += 1
         if found.boxes > _MAX_BOXES:
@@ -59,6 +70,8 @@ def _walk(reader: Reader, parent: Box, found: _Found, depth: int) -> None:
         found.fragments = found.fragments or box.kind == b"moof"
         if box.kind == b"mdat":
             found.data.append(range(box.body, box.end))
+        elif box.kind in spared:
+            continue
         elif box.kind in _BLANKED and not (box.kind == b"uuid" and parent.kind in _UUID_STAYS):
             _free(box, found)
         elif box.kind == b"trak" and handler(reader, box) in _TIMED_METADATA:
@@ -69,11 +82,11 @@ def _walk(reader: Reader, parent: Box, found: _Found, depth: int) -> None:
             dates = 16 if reader.exactly(box.body, 1, "a header")[0] == 1 else 8
             found.zeros.append(range(box.body + 4, max(box.body + 4, min(box.end, box.body + 4 + dates))))
         elif box.kind in _INSIDE and depth < _MAX_DEPTH:
-            _walk(reader, box, found, depth + 1)
+            _walk(reader, box, found, frozenset(), depth + 1)
 
 
-def _free(box: Box, found: _Found) -> None:
-    found.names.append(box.begin + 4)
+def _free(box: Box, found: Found) -> None:
+    found.words.append((box.begin + 4, b"free"))
     found.zeros.append(range(box.body, box.end))
 
 
@@ -89,16 +102,16 @@ def _clipped(samples: list[range], data: list[range]) -> Iterator[range]:
             yield range(start, max(start, min(sample.stop, data[first].stop)))
 
 
-def _patched(size: int, names: list[int], zeros: list[range]) -> Iterator[Piece]:
+def _patched(size: int, words: list[tuple[int, bytes]], zeros: list[range]) -> Iterator[Piece]:
     at = 0
-    changes = [(name, name + 4, b"free") for name in names] + [(z.start, z.stop, b"") for z in zeros]
+    changes = [(place, place + len(new), new) for place, new in words] + [(z.start, z.stop, b"") for z in zeros]
     for begin, stop, new in sorted(changes):
         start = max(at, begin)  # samples of a lying table may overlap
         if stop <= start:
             continue
         yield range(at, start)
         if new:
-            yield new
+            yield new[start - begin :]
         else:
             yield from (_ZEROS[: min(len(_ZEROS), stop - offset)] for offset in range(start, stop, len(_ZEROS)))
         at = stop
