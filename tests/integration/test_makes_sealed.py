@@ -67,8 +67,8 @@ def _jobs() -> list[tuple[str, bytes, str, dict[str, Any] | None]]:
     made.append(("pages", media.pdf([(9, 9)] * 3), "application/pdf", {"first_page": 2, "last_page": 3}))
     told = {
         **{kind: pictures[kind] for kind in ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")},
-        "audio/mpeg": media.sound_with_cover(1), "audio/flac": media.sound(1, "flac", "flac"), "audio/wav": media.wav(1),
-        "video/mp4": media.video(1), "application/pdf": media.pdf(),
+        "audio/mpeg": media.sound_with_cover(1), "audio/flac": media.sound(1, "flac", "flac"),
+        "audio/wav": media.wav(1), "video/mp4": media.video(1), "application/pdf": media.pdf(),
     }  # fmt: skip
     return [*made, *((f"strip {kind}", data, kind, None) for kind, data in told.items())]
 

@@ -93,6 +93,8 @@ def _by_profile(picture: Image.Image, data: bytes) -> Image.Image | None:
         return None
     if converted is plain:
         return picture
+    if space == "GRAY":
+        converted = converted.convert("L")
     if alpha is not None:
         converted.putalpha(alpha)
     return converted

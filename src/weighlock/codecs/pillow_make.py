@@ -5,7 +5,9 @@ What comes out holds pixels and nothing else: no EXIF, no profile, no second pic
 
 from __future__ import annotations
 
+import struct
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -34,7 +36,18 @@ _TURNS = {
 _UPRIGHT_WHEN_LOADED = {"HEIF", "TIFF"}
 _FAITHFUL_GAP = 3.0
 """Whole-number reduction first, as long as three times the final size is left: indistinguishable, and faster."""
-_READ_ERRORS = (OSError, ValueError, RuntimeError, SyntaxError, EOFError, LookupError, TypeError, ArithmeticError)
+_READ_ERRORS = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    SyntaxError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    struct.error,
+    zlib.error,
+)
 
 
 def warm_up() -> None:

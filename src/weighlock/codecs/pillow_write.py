@@ -16,7 +16,11 @@ _KEPT = {
 }  # fmt: skip
 _LONGEST_SIDE = {"image/jpeg": 65_535, "image/webp": 16_383}
 _BEST = 90
+_ROUGH = 100
+"""Of PNG only: packed in a hurry, to see what its careful packing, ten times as slow, could come to."""
 _QUALITIES = (80, 70, 60, 50)
+_HOPELESS = 6
+"""Times the target beyond which no quality meets it, and pixels have to go."""
 _SMALLEST_PX = 16
 _MAX_SIZES = 12
 
@@ -63,25 +67,30 @@ def encoded(picture: Image.Image, mime: str, max_bytes: int | None) -> tuple[byt
 
 def _ladder(picture: Image.Image, mime: str, max_bytes: int | None) -> Iterator[tuple[bytes, list[str]]]:
     """Ever smaller files. Each size is guessed from the last one's bytes, a little low, so that few are drawn."""
-    yield _encode(picture, mime, _BEST), []
-    data = b""
-    for quality in _QUALITIES:
+    wanted = max_bytes or 1
+    size = len(_encode(picture, mime, _ROUGH)) if max_bytes and mime == "image/png" else 0
+    if size <= _HOPELESS * wanted:
+        data = _encode(picture, mime, _BEST)
+        size = len(data)
+        yield data, []
+    qualities = _QUALITIES if size <= _HOPELESS * wanted else ()
+    for quality in qualities[:1] if mime == "image/png" else qualities:
         data = _encode(picture, mime, quality)
+        size = len(data)
         yield data, [_lossy(mime, quality)]
-        if mime == "image/png":
-            break
+    if not qualities:
+        size //= 2  # about what the first quality of the next rung saves
     scale = 1.0
     for _ in range(_MAX_SIZES):
-        scale *= min(0.85, (max_bytes or 1) ** 0.5 / len(data) ** 0.5 * 0.95)
+        scale *= min(0.85, (wanted / size) ** 0.5 * 0.95)
         width, height = (max(1, round(side * scale)) for side in picture.size)
         if max(width, height) < _SMALLEST_PX:
             return
         reduced = picture.resize((width, height), Image.Resampling.LANCZOS)
-        for quality in (_QUALITIES[1], _QUALITIES[-1]):
+        for quality in _QUALITIES[1:2] if mime == "image/png" else (_QUALITIES[1], _QUALITIES[-1]):
             data = _encode(reduced, mime, quality)
-            yield data, [_lossy(mime, quality), f"scaled to {width}×{height} to meet {max_bytes:,} bytes"]
-            if mime == "image/png":
-                break
+            size = len(data)
+            yield data, [_lossy(mime, quality), f"scaled to {width}×{height} to meet {wanted:,} bytes"]
 
 
 def _lossy(mime: str, quality: int) -> str:
@@ -91,8 +100,8 @@ def _lossy(mime: str, quality: int) -> str:
 def _encode(picture: Image.Image, mime: str, quality: int) -> bytes:
     drawn = io.BytesIO()
     if mime == "image/png":
-        few = _by_palette(picture) if quality == _BEST else picture.quantize(256, Image.Quantize.FASTOCTREE)
-        few.save(drawn, "PNG", optimize=quality != _BEST)
+        few = _by_palette(picture) if quality >= _BEST else picture.quantize(256, Image.Quantize.FASTOCTREE)
+        few.save(drawn, "PNG", optimize=quality < _BEST, compress_level=1 if quality == _ROUGH else 6)
     elif mime == "image/webp":
         colour = "RGBA" if picture.mode in {"LA", "RGBA"} else "RGB"
         (picture if picture.mode == colour else picture.convert(colour)).save(drawn, "WEBP", quality=quality)

@@ -565,7 +565,7 @@ def test_bombs_of_tables_cost_nothing(data: bytes) -> None:
 
 
 def test_a_text_bomb_is_cut_out_packed() -> None:
-    clean, _ = stripped(media.ztxt_bomb(1 << 28), "image/png")
+    clean, _ = stripped(media.ztxt_bomb(1 << 26), "image/png")
 
     assert b"zTXt" not in clean
     assert zlib.crc32(clean[-8:-4]) == int.from_bytes(clean[-4:], "big")
