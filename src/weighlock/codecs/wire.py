@@ -1,4 +1,4 @@
-"""What passes between the host and the worker: jobs one way, answers the other.
+"""What passes between the host and the worker: jobs one way; progress and answers the other.
 
 Answers are checked as hostile input.
 """
@@ -10,11 +10,19 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnknownMediaType, UnsupportedMedia
+from weighlock.codecs.outcome import Outcome as Made
+from weighlock.errors import (
+    InputError,
+    MalformedMedia,
+    MediaTooLarge,
+    TransformFailed,
+    UnknownMediaType,
+    UnsupportedMedia,
+)
 from weighlock.media.facts import Anomaly, AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
 from weighlock.request import Modality
 
@@ -23,7 +31,11 @@ END = b"\n"
 """Ends a complete answer; JSON on one line holds none."""
 CLOSING = "closing"
 """The trouble of a program that was told to end while the child was at work."""
+PROGRESS_MARK = b"%"
+"""Begins a line that says how far a transform is, in thousandths; an answer begins otherwise."""
+_PROGRESS = struct.Struct("<II")
 _MAX_ANOMALIES = 16
+_MAX_NOTES = 16
 _LARGEST = 1e15
 
 _FACTS: dict[type[Facts], str] = {
@@ -33,7 +45,7 @@ _FACTS: dict[type[Facts], str] = {
     DocumentFacts: "document",
 }
 _ERRORS: dict[str, type[InputError]] = {
-    e.code: e for e in (MalformedMedia, MediaTooLarge, UnknownMediaType, UnsupportedMedia)
+    e.code: e for e in (MalformedMedia, MediaTooLarge, TransformFailed, UnknownMediaType, UnsupportedMedia)
 }
 
 
@@ -43,9 +55,9 @@ class InconsistentAnswer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One order to the worker. `task` other than `probe` are questions about the worker itself."""
+    """One order to the worker. `task` other than `probe` and `make` are questions about the worker itself."""
 
-    task: Literal["probe", "limits", "sleep", "versions"]
+    task: Literal["probe", "make", "limits", "sleep", "versions"]
     size_bytes: int = 0
     mime: str = ""
     modality: Modality = Modality.IMAGE
@@ -56,6 +68,11 @@ class Job:
     max_duration_s: float = 0
     max_pages: int = 0
     max_frames: int = 0
+    file_bytes: int = 0
+    """What it may write to the descriptor it is given for that."""
+    work: dict[str, Any] | None = None
+    """What is to be made, as `orders.dump` gives it."""
+    encoding: dict[str, Any] | None = None
 
     def dump(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -73,6 +90,13 @@ class _Failure(BaseModel):
     figures: dict[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=16)
 
 
+class _Made(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    mime: str = Field(max_length=64)
+    actual_start_s: float | None = Field(default=None, ge=0, le=_LARGEST)
+    notes: tuple[Annotated[str, Field(max_length=300)], ...] = Field(default=(), max_length=_MAX_NOTES)
+
+
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     image: ImageFacts | None = None
@@ -81,6 +105,7 @@ class _Answer(BaseModel):
     document: DocumentFacts | None = None
     anomalies: tuple[Anomaly, ...] = Field(default=(), max_length=_MAX_ANOMALIES)
     failure: _Failure | None = None
+    made: _Made | None = None
     values: dict[str, str] | list[str] | None = None
 
 
@@ -117,12 +142,7 @@ def load_probed(payload: bytes) -> Probed:
         InputError: the child's own verdict on the medium.
         InconsistentAnswer: anything an honest child does not say.
     """
-    answer = _load(payload)
-    if answer.failure is not None:
-        kind = _ERRORS.get(answer.failure.code)
-        if kind is None:
-            raise InconsistentAnswer(f"unknown verdict {answer.failure.code!r}")
-        raise kind(answer.failure.message, **answer.failure.figures)
+    answer = _heard(payload)
     found = [f for f in (answer.image, answer.audio, answer.video, answer.document) if f is not None]
     if len(found) != 1:
         raise InconsistentAnswer(f"{len(found)} kinds of facts")
@@ -131,6 +151,59 @@ def load_probed(payload: bytes) -> Probed:
     if problem:
         raise InconsistentAnswer(problem)
     return Probed(facts=facts, anomalies=answer.anomalies)
+
+
+def dump_made(made: Made) -> bytes:
+    notes = [note[:300] for note in made.notes[:_MAX_NOTES]]
+    return json.dumps({"made": {**asdict(made), "notes": notes}}).encode()
+
+
+def load_made(payload: bytes) -> Made:
+    """What a child says it made, checked for type and range.
+
+    Raises:
+        InputError: the child's own verdict on the medium.
+        InconsistentAnswer: anything an honest child does not say.
+    """
+    made = _heard(payload).made
+    if made is None:
+        raise InconsistentAnswer("nothing was made")
+    return Made(mime=made.mime, actual_start_s=made.actual_start_s, notes=made.notes)
+
+
+def progress_of(line: bytes) -> int | None:
+    """Thousandths done, from a line a child wrote; `None` for a line that is none of these."""
+    digits = line[1:].strip()
+    if not line.startswith(PROGRESS_MARK) or not digits.isdigit() or len(digits) > 4:
+        return None
+    return min(1000, int(digits))
+
+
+def dump_progress(thousandths: int) -> bytes:
+    """For the socket on which the outcome follows; told apart from it by the empty head."""
+    return _PROGRESS.pack(0, thousandths)
+
+
+def pop_progress(said: bytearray) -> int | None:
+    """Take a progress message off the front of what was received, if there is a whole one."""
+    if len(said) < _PROGRESS.size:
+        return None
+    head, thousandths = _PROGRESS.unpack_from(said)
+    if head:
+        return None
+    del said[: _PROGRESS.size]
+    return min(1000, int(thousandths))
+
+
+def _heard(payload: bytes) -> _Answer:
+    """The answer, unless it is a verdict, which is raised."""
+    answer = _load(payload)
+    if answer.failure is not None:
+        kind = _ERRORS.get(answer.failure.code)
+        if kind is None:
+            raise InconsistentAnswer(f"unknown verdict {answer.failure.code!r}")
+        raise kind(answer.failure.message, **answer.failure.figures)
+    return answer
 
 
 def _load(payload: bytes) -> _Answer:
