@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """The defaults are what every service reads and what is small for its time: measured in `facts/performance.md` §4."""
+    """The defaults are what every service reads, and small for their time (`facts/performance.md` §4)."""
 
     codec: str = "libx264"
     """FFmpeg's name of an encoder whose pictures MP4 holds: `libx264`, `libx265`, `libsvtav1`, `mpeg4`."""

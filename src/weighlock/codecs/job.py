@@ -153,9 +153,7 @@ class _Deed:
         try:
             if job.work["kind"] in ("video", "audio"):
                 encoding = Encoding(**(job.encoding or {}))
-                context = Context(
-                    mime=job.mime, bounds=_bounds(job), encoding=encoding, progress=_Teller(self.answer)
-                )
+                context = Context(mime=job.mime, bounds=_bounds(job), encoding=encoding, progress=_Teller(self.answer))
                 made: Outcome = make(source, sink, work, context)
             else:
                 made = make(source, sink, work)

@@ -238,9 +238,7 @@ def _verdict(outcome: wire.Outcome, limits: ProbeLimits) -> Probed:
         raise MalformedMedia(f"the prober's answer about it makes no sense: {error}", limit="answer") from error
 
 
-def refuse_unless_it_lived(
-    outcome: wire.Outcome, *, wall_s: float, cpu_s: int, memory_bytes: int, doing: str
-) -> None:
+def refuse_unless_it_lived(outcome: wire.Outcome, *, wall_s: float, cpu_s: int, memory_bytes: int, doing: str) -> None:
     """Raises what the end of a child says about its medium, unless it ended by itself with an answer.
 
     Raises:

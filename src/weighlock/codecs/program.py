@@ -103,9 +103,7 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(
-        self, job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY
-    ) -> wire.Outcome:
+    def ask(self, job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY) -> wire.Outcome:
         """Hand over one job with the descriptor of its medium, and wait for how it ended.
 
         Whatever ends the wait early ends the child too: it sees that nobody listens.
@@ -158,9 +156,7 @@ class Program:
         self._process.returncode = 0  # not our child: there is nothing to wait for
 
 
-def ask_once(
-    job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY
-) -> wire.Outcome:
+def ask_once(job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY) -> wire.Outcome:
     """The same job in a process of its own, for systems that cannot do better: slower, without a system call filter.
 
     Raises:

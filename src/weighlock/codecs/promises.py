@@ -43,10 +43,12 @@ def refuse_impossible(work: Work, source: Probed) -> None:
     if isinstance(work, AudioWork) and isinstance(facts, VideoFacts) and not facts.audio_tracks:
         raise TransformFailed("it holds no sound")
     if isinstance(work, DocumentWork) and isinstance(facts, DocumentFacts):
-        if not 1 <= work.first_page <= work.last_page or work.first_page > facts.pages:
-            raise TransformFailed(
-                f"pages {work.first_page}-{work.last_page} of {facts.pages:,}", pages=facts.pages
-            )
+        _refuse_pages(work, facts.pages)
+
+
+def _refuse_pages(work: DocumentWork, pages: int) -> None:
+    if not 1 <= work.first_page <= work.last_page or work.first_page > pages:
+        raise TransformFailed(f"pages {work.first_page}-{work.last_page} of {pages:,}", pages=pages)
 
 
 def refuse_unkept(work: Work, source: Probed, made: Made) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import IO, Any
 
-import av
-
 from weighlock.codecs import pyav
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.pyav_film import BUFFER_BYTES, Film
+from weighlock.codecs.pyav_film import Film
+from weighlock.codecs.pyav_output import counted, output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder, Voice
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.window import Window
@@ -54,22 +53,18 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
             raise MalformedMedia("it holds no sound that can be decoded")
         mime = work.mime or _kept_type(film, stream, context.mime)
         if mime not in _FORMS:
-            raise UnsupportedMedia(f"{mime} is not written here; ask for audio/flac, audio/mpeg or audio/wav", mime=mime)
+            raise UnsupportedMedia(f"{mime} is not written here; audio/flac, audio/mpeg and audio/wav are", mime=mime)
         start_s = Fraction(max(0.0, work.start_s or 0.0))
         end_s = None if work.end_s is None else Fraction(work.end_s)
         index = stream.index
         film.keep(stream)
         film.rewind(max(Fraction(0), start_s - 1), stream=stream)
         stream = film.container.streams[index]
-        with av.open(
-            out, "w", format=_FORMS[mime][0], options={"fflags": "+bitexact"}, buffer_size=BUFFER_BYTES
-        ) as output:
-            if not work.strip_metadata:
-                output.metadata.update(film.container.metadata)
-            sound = _sound(output, film, stream, mime, start_s, end_s)
-            _write(output, film, stream, sound, context, start_s, end_s)
-        if not sound.seconds:
-            raise MalformedMedia("none of its sound can be decoded")
+        with output(out, _FORMS[mime][0], film, strip=work.strip_metadata) as written:
+            sound = _sound(written, film, stream, mime, start_s, end_s)
+            _write(written, film, sound, context, start_s, end_s)
+            if not sound.seconds:
+                raise MalformedMedia("none of its sound can be decoded")
         return Outcome(mime=mime, notes=(*notes, *_losses(film, stream, sound, start_s, end_s)))
 
 
@@ -84,17 +79,17 @@ def _kept_type(film: Film, stream: Any, mime: str) -> str:
 
 
 def _sound(
-    output: Any, film: Film, stream: Any, mime: str, start_s: Fraction, end_s: Fraction | None
+    written: Any, film: Film, stream: Any, mime: str, start_s: Fraction, end_s: Fraction | None
 ) -> SoundEncoder | SoundCopier:
     _, copied, voice = _FORMS[mime]
     name = codec_name(stream)
     # Bare AAC has nowhere to say what of it is to be dropped, so it is copied only from where that is so too.
     fits = name == copied and (mime != "audio/aac" or film.format == "aac")
     if start_s == 0 and end_s is None and fits and _starts_at_zero(film, stream):
-        return SoundCopier(output, film, stream, start_s, end_s)
+        return SoundCopier(written, film, stream, start_s, end_s)
     lossless = name in ("flac", "alac") or str(name).startswith("pcm_")
     deep = lossless and stream.codec_context.format is not None and stream.codec_context.format.name in _DEEP_FORMATS
-    return SoundEncoder(output, film, stream, _DEEP.get(_FORMS[mime][0], voice) if deep else voice, start_s, end_s)
+    return SoundEncoder(written, film, stream, _DEEP.get(_FORMS[mime][0], voice) if deep else voice, start_s, end_s)
 
 
 def _starts_at_zero(film: Film, stream: Any) -> bool:
@@ -103,17 +98,17 @@ def _starts_at_zero(film: Film, stream: Any) -> bool:
 
 
 def _write(
-    output: Any, film: Film, stream: Any, sound: SoundEncoder | SoundCopier, context: Context, start_s: Fraction,
+    written: Any, film: Film, sound: SoundEncoder | SoundCopier, context: Context, start_s: Fraction,
     end_s: Fraction | None,
 ) -> None:  # fmt: skip
     until_s = float(end_s) if end_s is not None else float((film.container.duration or 0) / 1_000_000)
     length_s = until_s - float(start_s)
     for packet in film.packets():
-        output.mux(list(sound.feed(packet)))
+        written.mux(list(sound.feed(packet)))
         context.progress(float(sound.seconds) / length_s if length_s > 0 else 0.0)
         if sound.done:
             break
-    output.mux(list(sound.finish()))
+    written.mux(list(sound.finish()))
 
 
 def _losses(
@@ -125,5 +120,5 @@ def _losses(
     if missing_s > _LOST_S:
         return (f"the last {missing_s:,.1f} s could not be decoded",)
     if sound.failures:
-        return (f"{sound.failures:,} packets could not be decoded",)
+        return (f"{counted(sound.failures, 'packet')} could not be decoded",)
     return ("its end is damaged",) if film.damage else ()

@@ -187,9 +187,7 @@ class Film:
         give_up = time.process_time() + self._context.bounds.scan_cpu_s
         timeline, beyond = Timeline(), 0
         for packet in self.packets():
-            timeline.add(
-                packet.pts, packet.dts, packet.duration or 0, key=packet.is_keyframe, hidden=packet.is_discard
-            )
+            timeline.add(packet.pts, packet.dts, packet.duration or 0, key=packet.is_keyframe, hidden=packet.is_discard)
             if last is not None and packet.pts is not None:
                 # Later pictures may be stored before earlier ones, so go on for a while.
                 beyond = beyond + 1 if packet.pts > last else 0

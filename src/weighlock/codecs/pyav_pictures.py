@@ -12,6 +12,7 @@ import av.filter
 
 from weighlock.codecs import pyav
 from weighlock.codecs.encoding import Encoding
+from weighlock.codecs.pyav_output import Held
 from weighlock.codecs.timeline import Feed
 from weighlock.errors import MalformedMedia
 
@@ -107,10 +108,10 @@ class Encoder:
         self._held: tuple[int, Any] | None = None
         self.written = 0
 
-    def set_up(self, frame: Any, size: tuple[int, int]) -> None:
+    def set_up(self, frame: Any) -> None:
         """Take size and colours from the first picture, before anything is written."""
         context = self.stream.codec_context
-        context.width, context.height = size
+        context.width, context.height = frame.width, frame.height
         for name in ("color_primaries", "color_trc", "colorspace"):
             setattr(context, name, getattr(frame, name))
         context.color_range = frame.color_range
@@ -146,6 +147,40 @@ class Encoder:
             yield packet
 
 
+class PictureTrack:
+    """Pictures on their way from a decoder into a container. The first one says what the stream is like."""
+
+    def __init__(
+        self, output: Held, source: Any, rate: Fraction, encoding: Encoding, most: tuple[int | None, int | None]
+    ) -> None:
+        self._output = output
+        self._encoder = Encoder(output.container, rate, encoding)
+        shape = source.sample_aspect_ratio
+        self._shape = None if shape == 1 else shape
+        self._most = most
+        self._shaper: Shaper | None = None
+
+    def write(self, frame: Any, at_s: Fraction) -> None:
+        if self._shaper is None:
+            self._shaper = Shaper(frame, self._shape, self._most)
+            shaped = self._shaper.shaped(frame)
+            self._encoder.set_up(shaped)
+            self._output.start()
+        else:
+            shaped = self._shaper.shaped(frame)
+        self._output.mux(self._encoder.write(shaped, at_s))
+
+    def finish(self, end_s: Fraction) -> None:
+        """Let the last picture last until `end_s`.
+
+        Raises:
+            MalformedMedia: there was none.
+        """
+        if self._shaper is None:
+            raise MalformedMedia("none of its pictures can be decoded")
+        self._output.mux(self._encoder.finish(end_s))
+
+
 def _even_size(width: int, height: int, most: tuple[int | None, int | None]) -> tuple[int, int]:
     if width > _LONGEST_SIDE or height > _LONGEST_SIDE:
         raise MalformedMedia(f"pictures of {width}×{height} pixels", width_px=width, height_px=height)
@@ -156,7 +191,12 @@ def _even_size(width: int, height: int, most: tuple[int | None, int | None]) -> 
 
 def _turns(frame: Any) -> list[str]:
     """Filters that undo the display matrix, mirrored ones included."""
-    matrix = next((bytes(data) for data in frame.side_data if data.type.name == "DISPLAYMATRIX"), b"")
+    try:
+        matrix = next((bytes(data) for data in frame.side_data if data.type.name == "DISPLAYMATRIX"), b"")
+    except ValueError:  # PyAV 18 knows not every kind of side data, and then tells of none
+        return {90: ["transpose=cclock"], -90: ["transpose=clock"], 180: ["hflip", "vflip"]}.get(
+            (frame.rotation + 180) % 360 - 180 or frame.rotation, []
+        )
     if len(matrix) < 36:
         return []
     a, b, _, c, d = struct.unpack_from("=5i", matrix)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import IO, Any
 
-import av
-
-from weighlock.codecs import pyav
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.pyav_film import BUFFER_BYTES, Film
+from weighlock.codecs.pyav_film import Film
+from weighlock.codecs.pyav_output import output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.timeline import NO_TIME, Timeline
@@ -53,13 +51,11 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     stream = film.container.streams[index]
     origin = film.ticks(start_s, stream)
     until_s = float(film.seconds(timeline.pts[last], stream) - start_s)
-    with av.open(out, "w", format="mp4", options={"fflags": "+bitexact"}, buffer_size=BUFFER_BYTES) as output:
-        target = output.add_stream_from_template(stream, opaque=True)
+    with output(out, "mp4", film, strip=work.strip_metadata) as written:
+        target = written.add_stream_from_template(stream, opaque=True)
         _keep_turned(film, stream, target)
-        if not work.strip_metadata:
-            output.metadata.update(film.container.metadata)
-        sound = _sound(output, film, sound_index, start_s, end_s)
-        number = written = 0
+        sound = _sound(written, film, sound_index, start_s, end_s)
+        number = copied = 0
         for packet in film.packets():
             if packet.stream_index == index:
                 number = _find(timeline, packet, number)
@@ -71,26 +67,24 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
                 if number >= first and timeline.pts[number] >= timeline.pts[first]:
                     packet.pts, packet.dts = timeline.pts[number] - origin, decode_times[number] - origin
                     packet.stream = target
-                    output.mux(packet)
-                    written += 1
+                    written.mux(packet)
+                    copied += 1
                     context.progress(float(packet.pts * stream.time_base) / until_s if until_s > 0 else 0)
                 number += 1
             elif sound is not None and not sound.done:
-                output.mux(list(sound.feed(packet)))
+                written.mux(list(sound.feed(packet)))
         if sound is not None:
-            output.mux(list(sound.finish()))
-        if not written:
+            written.mux(list(sound.finish()))
+        if not copied:
             raise MalformedMedia("none of its pictures can be copied")
     return Outcome(
         mime="video/mp4",
         actual_start_s=float(start_s) if asked_s else None,
-        notes=(*notes, *_losses(film, stream, timeline, last, end_s)),
+        notes=(*notes, *_losses(film, stream, timeline, end_s)),
     )
 
 
-def _range(
-    timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None
-) -> tuple[int, int]:
+def _range(timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None) -> tuple[int, int]:
     """(first, last) packet of the copy: a picture that stands alone, and the last one needed before `end_s`."""
     if not len(timeline) or NO_TIME in timeline.pts:
         raise MalformedMedia("its pictures carry no times, so they cannot be copied; ask for an exact clip")
@@ -105,14 +99,14 @@ def _range(
 
 
 def _sound(
-    output: Any, film: Film, index: int | None, start_s: Fraction, end_s: Fraction | None
+    written: Any, film: Film, index: int | None, start_s: Fraction, end_s: Fraction | None
 ) -> SoundCopier | SoundEncoder | None:
     if index is None:
         return None
     stream = film.container.streams[index]
     if codec_name(stream) in _SOUND:
-        return SoundCopier(output, film, stream, start_s, end_s)
-    return SoundEncoder(output, film, stream, AAC, start_s, end_s)
+        return SoundCopier(written, film, stream, start_s, end_s)
+    return SoundEncoder(written, film, stream, AAC, start_s, end_s)
 
 
 def _keep_turned(film: Film, stream: Any, target: Any) -> None:
@@ -130,13 +124,10 @@ def _find(timeline: Timeline, packet: Any, number: int) -> int:
     return number - 1
 
 
-def _losses(film: Film, stream: Any, timeline: Timeline, last: int, end_s: Fraction | None) -> tuple[str, ...]:
+def _losses(film: Film, stream: Any, timeline: Timeline, end_s: Fraction | None) -> tuple[str, ...]:
     promised_s = film.promised_s(stream)
     wanted_s = promised_s if end_s is None else min(promised_s, float(end_s))
     missing_s = wanted_s - float(film.seconds(timeline.end(), stream))
     if missing_s > _LOST_S:
         return (f"the last {missing_s:,.1f} s could not be read",)
     return ("its end is damaged",) if film.damage else ()
-
-
-__all__ = ["copy_film", "may_copy", "pyav"]

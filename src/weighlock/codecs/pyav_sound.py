@@ -10,13 +10,13 @@ from typing import Any
 import av
 
 from weighlock.codecs import pyav
-from weighlock.codecs.pcm import Line
+from weighlock.codecs.pcm import Clock, Line
 from weighlock.codecs.pyav_film import Film
 
 _SLACK_S = Fraction(1, 50)
 """Time stamps may be off by this much before samples are dropped or silence is put in."""
+_LEAP_S = Fraction(1, 4)
 _PIECE = 4096
-_LONGEST_SILENCE_S = 4 * 3600
 _RATES = {
     "aac": (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
     "libmp3lame": (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
@@ -64,8 +64,12 @@ class SoundEncoder:
         self._channels = channels if fits else 2
         self._format = voice.sample_format
         self._sample_bytes = self._channels * av.AudioFormat(voice.sample_format).bytes
-        length = _LONGEST_SILENCE_S if end_s is None else end_s - start_s
-        self._line = Line(slack=int(_SLACK_S * self._rate), end=round(length * self._rate))
+        end = None if end_s is None else round((end_s - start_s) * self._rate)
+        lasts_s = Fraction(film.container.duration or 0, 1_000_000)
+        self._line = Line(slack=int(_SLACK_S * self._rate), end=end)
+        self._clock = Clock(
+            leap=int(_LEAP_S * self._rate), farthest=end or max(1, round((lasts_s - start_s + 1) * self._rate))
+        )
         self._packing: Any = None
         self.stream = output.add_stream(voice.codec, rate=voice.rate(self._rate))
         self.stream.codec_context.layout = self._layout
@@ -113,7 +117,7 @@ class SoundEncoder:
         if frame.pts is not None and base:
             at = round((frame.pts * base - self._film.start - self._start_s) * self._rate)
         for packed in self._packed(frame):
-            piece = self._line.lay(at, packed.samples)
+            piece = self._line.lay(self._clock.mend(at, packed.samples), packed.samples)
             yield from self._silence(piece.silence)
             first = piece.skip * self._sample_bytes
             # The plane may be longer than its samples.

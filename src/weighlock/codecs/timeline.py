@@ -59,17 +59,20 @@ class Timeline:
 
     @property
     def reliable(self) -> bool:
-        """Every picture has a time, no two the same: what is decoded can be told by it."""
-        return bool(self.pts) and not self.gaps and len(set(self.pts)) == len(self.pts)
+        """Every picture has a time that tells it from others.
 
-    def end(self) -> int:
-        """When the last picture ceases to be shown."""
+        Two may share one: of these the first is only leant on, as VP9 does it.
+        """
+        return bool(self.pts) and not self.gaps and len(set(self.pts)) * 2 > len(self.pts)
+
+    def end(self, *, usual: int = 1) -> int:
+        """When the last picture ceases to be shown, which lasts `usual` ticks if nothing says how long."""
         order = self.in_order()
         if not order:
             return 0
         last = self.pts[order[-1]]
-        usual = self.last_duration or (last - self.pts[order[-2]] if len(order) > 1 else 0)
-        return last + usual
+        lasts = self.last_duration or (last - self.pts[order[-2]] if len(order) > 1 else 0)
+        return last + (lasts or usual)
 
     def decode_times(self) -> list[int]:
         """A decode time for every packet, rising and never behind its picture's time, whatever the file says."""
@@ -109,11 +112,11 @@ def choose(timeline: Timeline, targets: Sequence[int]) -> Choice:
     A picture shown before its group's first but stored behind it leans on the group before, so the run begins there.
     """
     groups = _groups(timeline)
-    wanted = set(targets)
+    wanted = {timeline.pts[n] for n in targets}
     choice = Choice([(timeline.pts[n], i) for i, n in enumerate(targets)], bytearray(len(timeline)))
     runs: list[tuple[int, int]] = []
     for index, (first, end) in enumerate(groups):
-        mine = [n for n in range(first, end) if n in wanted] if wanted else []
+        mine = [n for n in range(first, end) if timeline.pts[n] in wanted]
         if not mine:
             continue
         begin = first
@@ -125,7 +128,7 @@ def choose(timeline: Timeline, targets: Sequence[int]) -> Choice:
             runs.append((begin, mine[-1]))
     for begin, last in runs:
         for n in range(begin, last + 1):
-            choice.feed[n] = Feed.EVERYTHING if n in wanted else Feed.IF_OTHERS_LEAN_ON_IT
+            choice.feed[n] = Feed.EVERYTHING if timeline.pts[n] in wanted else Feed.IF_OTHERS_LEAN_ON_IT
         choice.ends.add(last)
     return choice
 

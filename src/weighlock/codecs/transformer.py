@@ -69,7 +69,7 @@ class Transformer:
         progress: Progress | None = None,
         cancelled: Cancelled | None = None,
     ) -> Made:
-        """Do `work` on the regular file behind `fd` and write what is made to `out`, an open file that is emptied first.
+        """Do `work` on the regular file behind `fd`; what is made goes to `out`, an open file that is emptied first.
 
         `progress` is called in this thread with the share done; `cancelled` is asked twenty times a second. What an
         error leaves in `out` is of no use.
@@ -109,9 +109,7 @@ class Transformer:
     def _looked_at(self, out: int, told: Outcome, work: Work) -> Made:
         size_bytes = os.fstat(out).st_size
         try:
-            probed = self._prober.probe(
-                out, size_bytes=size_bytes, mime=told.mime, modality=_modality(told.mime, work)
-            )
+            probed = self._prober.probe(out, size_bytes=size_bytes, mime=told.mime, modality=_modality(told.mime, work))
         except InputError as error:
             raise TransformFailed(f"what came out cannot be read: {error.message}", mime=told.mime) from error
         return Made(

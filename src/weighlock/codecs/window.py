@@ -6,7 +6,6 @@ import errno
 import mmap
 import os
 
-
 _KEPT_BYTES = 16 * 2**20
 
 
