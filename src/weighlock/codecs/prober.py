@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from weighlock.codecs import kinds, wire
+from weighlock.codecs import answers, kinds, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
 from weighlock.codecs.places import Places
 from weighlock.codecs.program import GRACE_S, NOBODY, Program, ProgramEnded, Watch, ask_once, fork_available
@@ -233,8 +233,8 @@ def _verdict(outcome: wire.Outcome, limits: ProbeLimits) -> Probed:
         outcome, wall_s=limits.wall_s, cpu_s=limits.cpu_s, memory_bytes=limits.memory_bytes, doing="probing"
     )
     try:
-        return wire.load_probed(outcome.payload)
-    except wire.InconsistentAnswer as error:
+        return answers.load_probed(outcome.payload)
+    except answers.InconsistentAnswer as error:
         raise MalformedMedia(f"the prober's answer about it makes no sense: {error}", limit="answer") from error
 
 
@@ -274,8 +274,8 @@ def _broke(limit: str, what: str) -> MalformedMedia:
 
 def _values(outcome: wire.Outcome) -> dict[str, str] | list[str]:
     try:
-        return wire.load_values(outcome.payload)
-    except wire.InconsistentAnswer as error:
+        return answers.load_values(outcome.payload)
+    except answers.InconsistentAnswer as error:
         raise ProberUnavailable(f"the probing worker failed its own test: {error}") from error
 
 

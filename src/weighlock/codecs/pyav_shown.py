@@ -159,7 +159,7 @@ class Shown(Pictures):
         if last is None or not (self.decoder.failures or self.film.damage):
             return end_s
         base = self.stream.time_base
-        usual = max(self.timeline.last_duration * base, 1 / self.rate() if self.fps is None else Fraction(0))
+        usual: Fraction = max(self.timeline.last_duration * base, 1 / self.rate() if self.fps is None else Fraction(0))
         return min(end_s, max(self.emitted_s, self.film.seconds(last, self.stream) - self.start_s + usual))
 
     def _number(self, packet: Any) -> int | None:
@@ -209,4 +209,5 @@ class Needed(Shown):
 
 def _usual_ticks(stream: Any) -> int:
     """How long a picture lasts of which nothing else is known."""
-    return max(1, round(1 / (stream.average_rate or stream.guessed_rate or 25) / stream.time_base))
+    pace = Fraction(stream.average_rate or stream.guessed_rate or 25)
+    return max(1, round(1 / pace / Fraction(stream.time_base)))

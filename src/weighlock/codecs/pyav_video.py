@@ -106,8 +106,9 @@ class _Again:
 
     def _tell(self, packet: Any, stream: Any, found: Pictures) -> None:
         if packet.pts is not None and found.end_s is not None and found.end_s > self._start_s:
-            done_s = self._film.seconds(packet.pts, stream) - self._start_s
-            self._context.progress(float(done_s / (found.end_s - self._start_s)))
+            first = float(self._start_s + self._film.start)
+            length_s = float(found.end_s - self._start_s)
+            self._context.progress((packet.pts * float(stream.time_base) - first) / length_s)
 
     def _sound(self, output: Any) -> SoundEncoder | SoundCopier | None:
         if self._sound_index is None:

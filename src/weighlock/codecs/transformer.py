@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from weighlock.codecs import orders, promises, wire
+from weighlock.codecs import answers, orders, promises, wire
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.limits import MakeLimits
 from weighlock.codecs.outcome import Outcome
@@ -102,8 +102,8 @@ class Transformer:
             outcome, wall_s=job.wall_s, cpu_s=job.cpu_s, memory_bytes=job.memory_bytes, doing="transforming"
         )
         try:
-            return wire.load_made(outcome.payload)
-        except wire.InconsistentAnswer as error:
+            return answers.load_made(outcome.payload)
+        except answers.InconsistentAnswer as error:
             raise TransformFailed(f"the worker's account of it makes no sense: {error}", limit="answer") from error
 
     def _looked_at(self, out: int, told: Outcome, work: Work) -> Made:

@@ -6,7 +6,7 @@ import errno
 import mmap
 import os
 
-_KEPT_BYTES = 16 * 2**20
+_KEPT_BYTES = 2**20
 
 
 class Window:
