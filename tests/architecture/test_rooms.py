@@ -14,7 +14,11 @@ import weighlock
 
 SOURCE = Path(weighlock.__file__).parent
 DOORS = {
-    "av": {"codecs/pyav.py", "codecs/samples.py"},
+    "av": {
+        "codecs/pyav.py",
+        "codecs/samples.py",
+        *(f"codecs/pyav_{part}.py" for part in ("film", "output", "pictures", "sound")),
+    },
     "PIL": {
         *(f"codecs/pillow{part}.py" for part in ("", "_colour", "_make", "_write")),
         "codecs/samples.py",
