@@ -5,7 +5,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -15,15 +15,15 @@ from typing import Any, Self
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
+from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
-from weighlock.media.work import Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
+from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
 from weighlock.planning.screen import Finding, Screening, screen
 from weighlock.planning.shape import shaped, wishes_of, with_resolution
-from weighlock.planning.steps import Plan
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
@@ -34,19 +34,6 @@ from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """A request made to fit its endpoint's limits, and the receipt."""
-
-    request: Request
-    """As it would be sent. What is over stays over where no lever reaches: `plan.fits` says so."""
-    before: Report
-    after: Report
-    plan: Plan
-    works: Mapping[int, Work]
-    """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +184,7 @@ class Preflight:
         turns = stages(
             request, screened.screening, lambda asked: scales.parts([request_text(asked)], standing=False)[0]
         )
+        wishes = wishes_of(sent, media, scales.target)
         found = plan_conversation(
             media,
             whole[-1],
@@ -204,7 +192,7 @@ class Preflight:
             scales.rules,
             scales.shaping,
             scales.judge,
-            wishes_of(sent, media, scales.target),
+            wishes,
             keep=scales.endpoint.history.keep_media,
             batch=scales.endpoint.history.batch,
         )
@@ -220,6 +208,7 @@ class Preflight:
             after=replace(scales.report(found.parts), screening=before.screening, confinement=looked_at),
             plan=found,
             works={at: one.work for at, one in enumerate(parts) if one.work is not None},
+            obstacles=obstacles(found, scales.rules, scales.shaping),
         )
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:

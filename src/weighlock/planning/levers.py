@@ -228,6 +228,6 @@ def _pages(pages: int, now: Controls, floor: Floor, local: bool | None) -> Itera
         if floor.pages <= count < left:
             words = f"its first {count} pages" if count > 1 else "its first page"
             if first > 1:
-                words = f"pages {first}-{first + count - 1}"
+                words = f"pages {first}-{first + count - 1}" if count > 1 else f"page {first}"
             changes = {"first_page": first, "last_page": first + count - 1}
             yield Rung(words=words, changes=changes, local=local)

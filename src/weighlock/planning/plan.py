@@ -151,6 +151,7 @@ class _Walk:
             passed=tuple(
                 self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
             ),
+            wishes=tuple(self.wishes),
             moves=tuple(done),
         )
 

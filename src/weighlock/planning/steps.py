@@ -65,6 +65,8 @@ class Plan:
     verdict: Verdict
     passed: tuple[Step, ...] = ()
     """Steps that were tried and are not needed."""
+    wishes: tuple[Wish, ...] = ()
+    """What it held to, a part each."""
     moves: tuple[Move, ...] = ()
     """The steps again, to be carried over."""
 
