@@ -59,13 +59,13 @@ def plan_conversation(
 ) -> Plan:
     """The plan of the last turn, under what the earlier ones decided. Its parts are the media, then the text.
 
-    `keep` is how many of the newest media never become notes; `batch` how many earlier ones change together.
+    Of the wishes, those that are `removable` may become notes once they are old enough. `keep` is how many of the newest media never become notes; `batch` how many earlier ones change together.
     """
     memory: Memory = {}
 
     def planned(held: int, sent: int, words: Weighed, kept: Sequence[Move]) -> Plan:
         here = [
-            replace(wish, earlier=at, removable=wish.removable and at < held - keep) if at < sent else wish
+            replace(wish, earlier=at if at < sent else None, removable=wish.removable and at < min(sent, held - keep))
             for at, wish in enumerate(wishes[:held])
         ]
         parts = [*media[:held], words]
