@@ -59,7 +59,8 @@ def plan_conversation(
 ) -> Plan:
     """The plan of the last turn, under what the earlier ones decided. Its parts are the media, then the text.
 
-    Of the wishes, those that are `removable` may become notes once they are old enough. `keep` is how many of the newest media never become notes; `batch` how many earlier ones change together.
+    What is `removable` among the wishes may become a note once it is older than the newest `keep` media; `batch` is how
+    many earlier ones change together.
     """
     memory: Memory = {}
 
