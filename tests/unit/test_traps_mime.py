@@ -168,9 +168,6 @@ def test_a_medium_is_never_sent_as_octets(mime: str, nothing: str | None) -> Non
             assert BOOK.for_model(model, backend, DAY).accepts(media_sent[0]["mimeType"])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: on a model without rules the label stays, and the service discards the medium"
-)
 @pytest.mark.parametrize("mime", ["image/png", "video/mp4"])
 def test_a_medium_is_never_sent_as_octets_to_an_unknown_model_either(mime: str) -> None:
     assert sent_type(spoken(inline(DRAWN[mime], "application/octet-stream")), "my-tuned-model") == mime

@@ -225,7 +225,7 @@ def _tool_result(part: types.Part, result: types.FunctionResponse, place: Place)
     nested = [Place(place.turn, place.part, medium) for medium in range(len(result.parts or ()))]
     media = [medium_of(item, str(at), str(at)) for item, at in zip(result.parts or (), nested, strict=True)]
     response = lifted(
-        result.response,
+        {} if result.response is None else result.response,
         tool=name,
         place=f"{where}.response",
         read_part=lambda item, label: medium_of(item, label, f"{where}.response"),

@@ -12,11 +12,11 @@ from typing import Any
 from uuid import UUID
 
 from weighlock.converters.json_text import loads
-from weighlock.converters.wire import malformed
+from weighlock.converters.wire import kind_of, malformed
 from weighlock.encoded import encode
 from weighlock.errors import MalformedRequest
 from weighlock.request import NOTHING, Json
-from weighlock.written import plain, quoted
+from weighlock.written import quoted
 
 _DEEP = 100
 """Levels of a call's input, where the service's own reader stops."""
@@ -139,22 +139,3 @@ def _json(value: Any, place: str, depth: int = 0) -> Json:
 def shown(text: str) -> str:
     """A caller's word, short and in quotes."""
     return quoted(text[:_MOST_LOOKED_AT])
-
-
-def kind_of(value: object) -> str:
-    """What a value is, in words; nothing of what it holds."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list() | tuple():
-            return "a list"
-        case Mapping():
-            return "an object"
-        case _:
-            return plain(f"a Python {type(value).__name__}")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weighlock.converters.message_blocks import cannot, cannot_say, refuse_others, response_text, text_block, user_block
-from weighlock.converters.message_fields import blocks_of, field_of, kind_of
+from weighlock.converters.message_fields import blocks_of, field_of
 from weighlock.converters.message_shapes import MEDIA_ROLES, Calls, Reader
 from weighlock.converters.wire import field as either
-from weighlock.converters.wire import malformed
+from weighlock.converters.wire import kind_of, malformed
 from weighlock.errors import UnsupportedMedia
 from weighlock.request import (
     Json,

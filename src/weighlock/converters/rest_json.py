@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from weighlock.converters.json_text import dumps, loads
-from weighlock.converters.wire import CONTENT, COUNT_TOKENS, PART, check_spellings, malformed, recased
+from weighlock.converters.wire import CONTENT, COUNT_TOKENS, PART, check_spellings, kind_of, malformed, recased
 from weighlock.encoded import Base64, encode
 from weighlock.request import (
     NOTHING,
@@ -72,7 +72,7 @@ def parse(body: bytes | bytearray | memoryview | str | Mapping[str, Json], *, mo
     """
     document = dict(body) if isinstance(body, Mapping) else loads(body)
     if not isinstance(document, dict):
-        raise malformed("", f"is no object but {_kind(document)}")
+        raise malformed("", f"is no object but {kind_of(document)}")
     around, inner, place = _unwrapped(document)
     request = _request(inner, place, model)
     raw = dumps(document) if isinstance(body, Mapping) else body.encode() if isinstance(body, str) else bytes(body)
@@ -197,10 +197,10 @@ def _system_instruction(body: Mapping[str, Json]) -> Json:
 
 def _turn(content: Json, where: str, at: int | None) -> Turn:
     if type(content) is not dict:
-        raise malformed(_at(where, at), f"is no object but {_kind(content)}")
+        raise malformed(_at(where, at), f"is no object but {kind_of(content)}")
     role, parts = content.get("role"), content.get("parts")
     if role is not None and type(role) is not str:
-        raise malformed(f"{_at(where, at)}.role", f"is no text but {_kind(role)}")
+        raise malformed(f"{_at(where, at)}.role", f"is no text but {kind_of(role)}")
     if type(parts) is not list:
         parts = _listed(parts, f"{_at(where, at)}.parts")
     read: list[Part] = []
@@ -220,7 +220,7 @@ def _at(where: str, at: int | None) -> str:
 
 def _part(part: Json, place: str) -> Part:
     if not isinstance(part, dict):
-        raise malformed(place, f"is no object but {_kind(part)}")
+        raise malformed(place, f"is no object but {kind_of(part)}")
     check_spellings(part, PART, place)
     held = [(key, name) for key in part if (name := _PAYLOADS.get(key)) and part[key] is not None]
     if len(held) > 1:
@@ -230,7 +230,7 @@ def _part(part: Json, place: str) -> Part:
     match name:
         case "text":
             if not isinstance(part[key], str):
-                raise malformed(f"{place}.text", f"is no text but {_kind(part[key])}")
+                raise malformed(f"{place}.text", f"is no text but {kind_of(part[key])}")
             return TextPart(text=part[key], carried=_beside(part, name))
         case "inlineData" | "fileData":
             return _medium(part, name, place)
@@ -271,9 +271,9 @@ def _medium(part: dict[str, Json], name: str, place: str) -> MediaPart:
     key = "data" if name == "inlineData" else "fileUri"
     held, declared, shown = blob.get(key), blob.get("mimeType"), blob.get("displayName")
     if not isinstance(held, str):
-        raise malformed(f"{where}.{key}", "is missing" if held is None else f"is no text but {_kind(held)}")
+        raise malformed(f"{where}.{key}", "is missing" if held is None else f"is no text but {kind_of(held)}")
     if declared is not None and not isinstance(declared, str):
-        raise malformed(f"{where}.mimeType", f"is no text but {_kind(declared)}")
+        raise malformed(f"{where}.mimeType", f"is no text but {kind_of(declared)}")
     return MediaPart(
         source=Base64(held) if key == "data" else Uri(held),
         label=shown if isinstance(shown, str) and shown else place,
@@ -299,42 +299,26 @@ def _listed(value: Json, place: str) -> list[Json]:
         return []
     if isinstance(value, dict):
         return [value]
-    raise malformed(place, f"is no list but {_kind(value)}")
+    raise malformed(place, f"is no list but {kind_of(value)}")
 
 
 def _object(value: Json, place: str) -> dict[str, Json]:
     if not isinstance(value, dict):
-        raise malformed(place, f"is no object but {_kind(value)}")
+        raise malformed(place, f"is no object but {kind_of(value)}")
     return value
 
 
 def _text(value: Mapping[str, Json], key: str, place: str) -> str:
     if not isinstance(found := value.get(key), str) or not found:
-        raise malformed(f"{place}.{key}", "is missing" if found in (None, "") else f"is no text but {_kind(found)}")
+        raise malformed(f"{place}.{key}", "is missing" if found in (None, "") else f"is no text but {kind_of(found)}")
     return found
 
 
 def _id(value: Mapping[str, Json], place: str) -> str | None:
     found = value.get("id")
     if found is not None and not isinstance(found, str):
-        raise malformed(f"{place}.id", f"is no text but {_kind(found)}")
+        raise malformed(f"{place}.id", f"is no text but {kind_of(found)}")
     return found or None
-
-
-def _kind(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
 
 
 # ---- writing

@@ -156,3 +156,22 @@ def path_of(steps: Iterable[str | int]) -> str:
         name = step if isinstance(step, int) else plain(step[: 2 * _LONGEST_KEY], _LONGEST_KEY)
         path += f"[{name}]" if isinstance(step, int) else f".{name}" if path else str(name)
     return path
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words; nothing of what it holds."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list() | tuple():
+            return "a list"
+        case Mapping():
+            return "an object"
+        case _:
+            return plain(f"a Python {type(value).__name__}")

@@ -1,7 +1,7 @@
 """Media type and stored size from the bytes. Pure: whoever calls does the reading."""
 
 from weighlock.mime.aliases import agrees, canonical, is_text, spelling
-from weighlock.mime.ending import ends_early
+from weighlock.mime.ending import ends_early, stops_short
 from weighlock.mime.file_names import declared_from_name, refine_text
 from weighlock.mime.image_size import ImageSize, image_size
 from weighlock.mime.sniff import sniff
@@ -24,5 +24,6 @@ __all__ = [
     "refine_text",
     "sniff",
     "spelling",
+    "stops_short",
     "text_encoding",
 ]

@@ -159,30 +159,40 @@ def _in_tool_result(medium: Identified, rules: ModelRules, policy: ToolMedia, st
 def _carried(medium: Identified, accepted: frozenset[str] | None, model: str, strict: bool) -> Decision | None:
     """The medium where it is, under its right name; `None` where that will not do."""
     declared, found = medium.declared_mime, medium.mime
-    if accepted is None or (not medium.seen and found is None):  # nothing is known of the model, or of the medium
-        return Decision(action=Action.KEEP, code=Code.ACCEPTED, reason=f"taken by {model}", send_as=declared or found)
-    if found is None or (send_as := spelling(found, accepted)) is None:
+    taken = Decision(action=Action.KEEP, code=Code.ACCEPTED, reason=f"taken by {model}", send_as=declared or found)
+    if not medium.seen and found is None:
+        return taken
+    if found is None or (accepted is None and medium.modality is None):
         return None
-    if strict and declared and not agrees(declared, found):
-        return Decision(
-            action=Action.REJECT,
-            code=Code.MIME_MISMATCH,
-            reason=f"labelled {canonical(declared)}, the bytes are {found}; relabel it, or set mime_mismatch: correct",
-        )
+    send_as = _name(medium, found, accepted)
+    if send_as is None:
+        return None
+    claim = canonical(declared)
+    if strict and not agrees(claim, found):
+        reason = f"labelled {claim}, the bytes are {found}; relabel it, or set mime_mismatch: correct"
+        return Decision(action=Action.REJECT, code=Code.MIME_MISMATCH, reason=reason)
     if medium.utf8 is not None:
         words = f"{medium.encoding} text; the service reads UTF-8"
         return Decision(action=Action.RECODE, code=Code.TEXT_ENCODING, reason=words, send_as=send_as)
-    if declared in accepted and agrees(declared, found):
-        return Decision(action=Action.KEEP, code=Code.ACCEPTED, reason=f"taken by {model}", send_as=declared)
-    claim = f"labelled {canonical(declared)}" if canonical(declared) else "not labelled"
-    if canonical(declared) and agrees(declared, found):
-        claim = "labelled by a name the service does not have for it"
+    if declared == send_as or (claim and agrees(claim, found) and declared in (accepted or (claim,))):
+        return taken
+    said = f"labelled {claim}" if claim else "not labelled"
+    if claim and agrees(claim, found):
+        said = "labelled by a name the service does not have for it"
     return Decision(
         action=Action.RELABEL,
         code=Code.MISLABELLED,
-        reason=f"{claim}; {'the bytes are' if medium.seen else 'its name says'} {found}",
+        reason=f"{said}; {'the bytes are' if medium.seen else 'its name says'} {found}",
         send_as=send_as,
     )
+
+
+def _name(medium: Identified, found: str, accepted: frozenset[str] | None) -> str | None:
+    """What the service calls the type. Raw samples keep their parameters: nothing else says how fast they play."""
+    name = found if accepted is None else spelling(found, accepted)
+    _, parted, parameters = (medium.declared_mime or "").partition(";")
+    raw = name is not None and not medium.certain and medium.seen and medium.modality is Modality.AUDIO
+    return f"{name};{parameters}" if raw and parted else name
 
 
 def _not_taken(medium: Identified, accepted: frozenset[str], model: str) -> Decision:

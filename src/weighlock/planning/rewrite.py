@@ -15,6 +15,7 @@ from weighlock.planning.carrying import Action, Code
 from weighlock.planning.embedded import replaced
 from weighlock.planning.screen import Change, Finding, Repair, Screening
 from weighlock.request import (
+    NOTHING,
     Json,
     MediaPart,
     OpaquePart,
@@ -24,11 +25,14 @@ from weighlock.request import (
     TextPart,
     ToolResultPart,
     Turn,
+    Uri,
 )
+from weighlock.written import plain
 
 NOTE_KEY = "media_note"
 """Where a tool's answer says what became of its media."""
 _TAG = "tool_file"
+_QUOTES = str.maketrans({'"': "'", "\\": "/", "\n": " ", "\r": " "})
 _LEAVING = frozenset({Action.RELOCATE, Action.REMOVE})
 
 
@@ -47,11 +51,10 @@ def rewritten(request: Request, screening: Screening) -> Request:
     for change in screening.changes:
         repairs.setdefault(change.place, []).append(change)
     writer = _Rewriter(by_part, repairs)
-    system = request.system_instruction
     return replace(
         request,
+        system_instruction=request.system_instruction and writer.system(request.system_instruction),
         turns=tuple(writer.turns(request.turns)),
-        system_instruction=system and writer.turn(None, system),
     )
 
 
@@ -79,6 +82,12 @@ class _Rewriter:
             yield self.turn(number, turn)
         if self.moved:
             yield self._relocated()
+
+    def system(self, turn: Turn) -> Turn:
+        """The system instruction; nothing can stand behind it, so what would move stays at its end."""
+        kept = self.turn(None, turn)
+        moved, self.moved = tuple(self.moved), []
+        return replace(kept, parts=(*kept.parts, *moved)) if moved else kept
 
     def turn(self, number: int | None, turn: Turn) -> Turn:
         kept = [
@@ -131,9 +140,10 @@ class _Rewriter:
 
     def _move(self, one: Finding) -> None:
         if one.decision.action is Action.RELOCATE and one.note is None:
-            names = {"tool": one.tool, "call_id": one.call_id, "file": one.file_id}
+            part, shown = _without_display_name(_relabelled(one))
+            names = {"tool": one.tool, "call_id": one.call_id, "file": one.file_id, "name": shown}
             said = "".join(f' {key}="{escape(name)}"' for key, name in names.items() if name)
-            self.moved += [TextPart(text=f"<{_TAG}{said}>"), _relabelled(one), TextPart(text=f"</{_TAG}>")]
+            self.moved += [TextPart(text=f"<{_TAG}{said}>"), part, TextPart(text=f"</{_TAG}>")]
 
     def _relocated(self) -> Turn:
         parts, self.moved = tuple(self.moved), []
@@ -156,14 +166,27 @@ def _relabelled(one: Finding) -> MediaPart:
     return replace(part, declared_mime=name or one.medium.mime or part.declared_mime)
 
 
+def _without_display_name(part: MediaPart) -> tuple[MediaPart, str | None]:
+    """The part without the name a `$ref` could point to, and that name: one backend refuses it in a user turn."""
+    kind = "fileData" if isinstance(part.source, Uri) else "inlineData"
+    beside = dict(part.carried.get(kind, {}))
+    shown = beside.pop("displayName", None)
+    if shown is None:
+        return part, None
+    carried = {key: value for key, value in part.carried.items() if key != kind}
+    if beside:
+        carried[kind] = beside
+    return replace(part, carried=carried or NOTHING), shown if isinstance(shown, str) else None
+
+
 # ---- words in a tool's answer
 
 
 def _what(one: Finding) -> str:
     """`audio/wav, 96,044 bytes, 3 s`."""
-    size = one.medium.size_bytes
+    size, mime = one.medium.size_bytes, one.medium.mime or one.medium.declared_mime
     told = (
-        one.medium.mime or one.medium.declared_mime or "a file of unknown type",
+        plain(mime, 120) if mime else "a file of unknown type",
         None if size is None else f"{size:,} bytes",
         None if one.seconds is None else f"{one.seconds:.3g} s",
     )
@@ -183,7 +206,7 @@ def _placeholder(one: Finding) -> str:
     if one.note is not None:
         return f"[{one.note}]"
     become = "attached to this result" if _stays(one) else _becomes(one)
-    return f"[{_what(one)}: {become}]"
+    return f"[{_what(one)}: {become}]".translate(_QUOTES)
 
 
 def _as_the_sdk_sends(part: MediaPart) -> str:

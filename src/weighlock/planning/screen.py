@@ -94,6 +94,11 @@ class Finding:
         return self.decision.action is not Action.REMOVE and not text
 
     @property
+    def leaves_text(self) -> bool:
+        """Whether it stood as base64 text and will not."""
+        return self.hidden is not None and (self.is_sent or self.decision.action is Action.REMOVE)
+
+    @property
     def error(self) -> InputError | None:
         """Why the request cannot be sent, where that is the decision."""
         return _error(self) if self.decision.action is Action.REJECT else None
@@ -154,7 +159,8 @@ def screen(
                 reason = "a turn of tool results holds nothing else"
                 changes.append(Change(place=Place(number, index), repair=Repair.TEXT_MOVED, reason=reason))
     sent = [(one.place, one.medium) for one in findings if one.is_sent]
-    problems = structure.problems(request, sent, rules)
+    lifted = sum(one.hidden.chars for one in findings if one.hidden and one.leaves_text)
+    problems = structure.problems(request, sent, rules, without_chars=lifted)
     return Screening(findings=tuple(findings), changes=tuple(changes), problems=tuple(problems))
 
 
@@ -198,7 +204,7 @@ class _Look:
                 call_id=call_id,
                 file_id=f"tool-{ordinal}-{nth}",
             )
-        for nth, hidden in enumerate(embedded.find(part.response), len(nested) + 1):
+        for nth, hidden in enumerate(embedded.find(part.response, self.identified), len(nested) + 1):
             yield Finding(
                 place=Place(self.number, index),
                 carrier=Carrier.TOOL_RESULT,
@@ -234,13 +240,14 @@ class _Look:
 
 def _repairs(place: Place, part: ToolResultPart, findings: list[Finding], backend: Backend) -> Iterator[Change]:
     response = part.response
-    if response is not None and not isinstance(response, dict):
+    if not isinstance(response, dict):
         reason = "a function response is an object"
         yield Change(place=place, repair=Repair.RESPONSE_WRAPPED, reason=reason)
     if not isinstance(response, dict | list):
         return
-    names = set(_ref_names(response))
-    if names and not (backend is Backend.VERTEX and names <= _names_of_nested(part, findings)):
+    names = list(_ref_names(response))
+    once = len(names) == len(set(names))  # the service takes each name once
+    if names and not (backend is Backend.VERTEX and once and set(names) <= _names_of_nested(part, findings)):
         reason = "`$ref` would be read as a pointer to a file of this result"
         yield Change(place=place, repair=Repair.REF_AS_TEXT, reason=reason)
 

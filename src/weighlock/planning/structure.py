@@ -24,14 +24,17 @@ Sent = Sequence[tuple[Place, Identified]]
 """The media of a request that will be sent; one hidden in a tool's text stands at the tool result's place."""
 
 
-def problems(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputError]:
-    """Everything the service would answer with a 400, each with its place."""
+def problems(request: Request, sent: Sent, rules: ModelRules, *, without_chars: int = 0) -> Iterator[InputError]:
+    """Everything the service would answer with a 400, each with its place.
+
+    `without_chars` of the tools' text are media that leave it.
+    """
     yield from unanswered(request)
     if sent:  # of text alone, the service's context runs out long before the bytes do
         yield from _sizes(sent, rules)
         yield from _counts(sent, rules)
         yield from _media_alone(request, rules)
-        yield from _bytes_inline(request, sent, rules)
+        yield from _bytes_inline(request, sent, rules, without_chars)
 
 
 # ---- calls and results
@@ -99,6 +102,9 @@ def _matched(
     if any("willContinue" in result.carried.get("functionResponse", {}) for result in results):
         return  # a tool that answers in instalments
     place = Place(run_at)
+    if not calls:
+        yield _malformed(place, f"{_number(len(results), 'function response')}, and no function call before")
+        return
     if len(calls) != len(results):
         yield _malformed(
             place,
@@ -150,15 +156,15 @@ def _counts(sent: Sent, rules: ModelRules) -> Iterator[InputError]:
             yield UnsupportedMedia(f"{place}: {words}", place=place, count=len(ones), limit=limit)
 
 
-def _bytes_inline(request: Request, sent: Sent, rules: ModelRules) -> Iterator[InputError]:
+def _bytes_inline(request: Request, sent: Sent, rules: ModelRules, without_chars: int) -> Iterator[InputError]:
     """Of the whole request, base64 and text counted."""
     limit = rules.limits.inline_request_bytes
     if limit is None:
         return
-    sizes = {place: _base64_chars(medium) for place, medium in sent}
-    total = sum(sizes.values()) + _text_chars(request)
+    sizes = [(_base64_chars(medium), place) for place, medium in sent]
+    total = sum(size for size, _ in sizes) + _text_chars(request) - without_chars
     if total > limit:
-        place, size = max(sizes.items(), key=lambda one: one[1], default=(Place(0), 0))
+        size, place = max(sizes, key=lambda one: one[0])
         words = f"{total:,} bytes inline, base64 and text counted; the service takes {limit:,}: send less of it inline"
         largest = f"{place}: the largest part ({size:,}) of " if size else ""
         yield MediaTooLarge(f"{largest}{words}", place=str(place), size_bytes=total, limit=limit)
