@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from weighlock.errors import BudgetExceeded
 from weighlock.media.work import Work
 from weighlock.planning.admit import LimitCheck
+from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.steps import Plan, Step
 from weighlock.report import SCHEMA, Report, part_dict, scale_dict
 from weighlock.request import Request
 from weighlock.screening_report import screening_dict
 
-_MOST_PARTS, _MOST_OBSTACLES = 5, 6
+_MOST_PARTS, _MOST_OBSTACLES, _MOST_NAMES = 5, 6, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,13 @@ class Fitted:
     @property
     def is_sendable(self) -> bool:
         """Whether the service would take it, whatever the budget says."""
+        return self.parts_are_sendable and not self.after.refused
+
+    @property
+    def parts_are_sendable(self) -> bool:
+        """Whether it would take every part, if not perhaps all of them inline in one request."""
         screening = self.before.screening
-        refused = self.after.refused or any(part.error or part.refused for part in self.after.parts)
+        refused = any(part.error or part.refused for part in self.after.parts)
         return not refused and not (screening is not None and screening.errors)
 
     def demand_fit(self) -> None:
@@ -47,9 +53,10 @@ class Fitted:
             BudgetExceeded: what costs what, the lowest total that can be reached, and what stands in the way.
         """
         if not self.plan.fits:
-            raise self._exceeded()
+            raise self.exceeded()
 
-    def _exceeded(self) -> BudgetExceeded:
+    def exceeded(self) -> BudgetExceeded:
+        """What costs what, the lowest total that can be reached, and what stands in the way."""
         scale, over = self.after.scale, self.plan.verdict.over
         return BudgetExceeded(
             " ".join(self._sentences()),
@@ -68,7 +75,7 @@ class Fitted:
         costs = ", ".join(f"{part.examined.label} {part.total.high:,}" for part in heavy if part.total.high)
         yield f"Lowest reachable total {self.after.total.high:,} tokens: {costs}."
         if told := self._in_the_way():
-            yield f"In the way: {'; '.join(self.obstacle_in_words(one) for one in told[:_MOST_OBSTACLES])}."
+            yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
         knobs = " and ".join(f"limits.{check.name}" for check in over)
         yield f"Raise {knobs} of {scale.endpoint}, or send less."
         if scale.owner:
@@ -80,11 +87,13 @@ class Fitted:
         told = [one for one in self.obstacles if one.knob is not None or one.lever is None]
         return sorted(told, key=lambda one: (-weight[one.part], one.part))
 
-    def obstacle_in_words(self, one: Obstacle) -> str:
-        """`recording.mp4: fps: floor 0.2 fps (media.video.floor.fps)`."""
-        lever = f" {one.lever}:" if one.lever else ""
-        knob = f" ({one.knob})" if one.knob else ""
-        return f"{self.after.parts[one.part].examined.label}:{lever} {one.words}{knob}"
+    def obstacles_in_words(self, told: Sequence[Obstacle]) -> list[str]:
+        """`recording.mp4: fps: floor 0.2 fps (media.video.floor.fps)`; parts that stop at the same together."""
+        alike: dict[tuple[Lever | None, str, str | None], list[str]] = {}
+        for one in told:
+            label = self.after.parts[one.part].examined.label
+            alike.setdefault((one.lever, one.words, one.knob), []).append(label)
+        return [_obstacle(*stop, labels) for stop, labels in alike.items()]
 
     def as_dict(self) -> dict[str, Any]:
         """The receipt as JSON values, `schema` 1."""
@@ -124,6 +133,11 @@ class Fitted:
             "why": step.why.value,
             "breaks_prefix": step.breaks_prefix,
         }
+
+
+def _obstacle(lever: Lever | None, words: str, knob: str | None, labels: Sequence[str]) -> str:
+    names = ", ".join(labels) if len(labels) <= _MOST_NAMES else f"{labels[0]} and {len(labels) - 1} more"
+    return f"{names}:{f' {lever}:' if lever else ''} {words}{f' ({knob})' if knob else ''}"
 
 
 def _parts(report: Report) -> list[dict[str, Any]]:

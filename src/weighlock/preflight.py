@@ -286,8 +286,10 @@ def check(
 
 
 def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:
-    """A medium under the name of its place, and its controls or why it cannot be sent."""
+    """A medium under the name of its place, a file under its own; and its controls or why it cannot be sent."""
     label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
+    if isinstance(finding.part.source, Path):
+        label = finding.part.label
     part = replace(finding.part, label=label)
     known = Examined(label=label, declared_mime=part.declared_mime, error=finding.error)
     carrier = Carrier.USER if finding.decision.action is Action.RELOCATE else finding.carrier

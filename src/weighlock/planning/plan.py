@@ -168,7 +168,8 @@ class _Walk:
         for at, wish in enumerate(self.wishes):
             if wish.target.always and not wish.pinned and self.given[at].error is None:
                 for lever, rung in standing(self.given[at], self.rules, self.shaping, wish.target):
-                    yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
+                    if self.bench.part(at, {lever: rung}).tokens != self.given[at].tokens:
+                        yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
 
     def _ladders(self, lever: Lever, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
         if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
