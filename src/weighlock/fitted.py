@@ -37,13 +37,8 @@ class Fitted:
     @property
     def is_sendable(self) -> bool:
         """Whether the service would take it, whatever the budget says."""
-        return self.parts_are_sendable and not self.after.refused
-
-    @property
-    def parts_are_sendable(self) -> bool:
-        """Whether it would take every part, if not perhaps all of them inline in one request."""
         screening = self.before.screening
-        refused = any(part.error or part.refused for part in self.after.parts)
+        refused = self.after.refused or any(part.error or part.refused for part in self.after.parts)
         return not refused and not (screening is not None and screening.errors)
 
     def demand_fit(self) -> None:

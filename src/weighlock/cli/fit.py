@@ -16,7 +16,7 @@ from weighlock.cli.files import replace_file
 from weighlock.cli.fit_request import pinned, read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
-from weighlock.errors import InputError, ServiceError
+from weighlock.errors import InputError, MediaTooLarge, ServiceError
 from weighlock.fitted import Fitted
 from weighlock.media.work import Work
 from weighlock.planning.admit import Decision
@@ -107,17 +107,18 @@ def fit(
             ctx.exit(EXIT_UNREADABLE)
         request = pinned(request, pin)
         fitted = preflight.fit(request, asked)
-        code = _exit_code(fitted, inline_only=loaded is not None)
+        rules = preflight.scales(replace(asked, model=asked.model or request.model)).rules
+        if loaded is None:
+            fitted = _some_named(fitted, rules)
+        code = _exit_code(fitted)
         written: list[Path] = []
-        stopped: LocalWorkNeeded | None = None
+        stopped: LocalWorkNeeded | InputError | None = None
         if code == 0 and not dry_run:
             try:
                 fitted = carry_out(preflight, fitted, _silent)
-            except LocalWorkNeeded as error:
-                stopped, code = error, EXIT_UNREADABLE
-            else:
-                rules = preflight.scales(replace(asked, model=asked.model or request.model)).rules
                 written = _write(out, fitted, loaded, request, rules) if out is not None else []
+            except (LocalWorkNeeded, InputError) as error:
+                stopped, code = error, EXIT_UNREADABLE
     if form == "json":
         render.print_json({**fitted.as_dict(), "written": list(map(str, written))})
     else:
@@ -170,13 +171,12 @@ def _usd(words: str | None) -> Decimal | None:
     return amount
 
 
-def _exit_code(fitted: Fitted, *, inline_only: bool) -> int:
+def _exit_code(fitted: Fitted) -> int:
     if fitted.after.verdict.decision is Decision.REJECT:
         return EXIT_OVER
     if not any(part.tokens for part in fitted.before.parts[:-1]):
         return EXIT_NOTHING
-    too_much = inline_only and bool(fitted.after.refused)  # of files, those too large to go inline are named
-    return EXIT_UNREADABLE if too_much or not fitted.parts_are_sendable else 0
+    return 0 if fitted.is_sendable else EXIT_UNREADABLE
 
 
 # ---- what is written
@@ -190,7 +190,6 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
     """
     from weighlock.converters import json_text, messages, rest_json
 
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "request.json"
     if loaded is None:
         data = rest_json.emit(_with_references(fitted.request, rules))
@@ -200,8 +199,24 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
         data = rest_json.emit(fitted.request, loaded.parsed)
     else:
         data = json_text.dumps(messages.emit(fitted.request, loaded.parsed))
+    folder.mkdir(parents=True, exist_ok=True)
     replace_file(path, data)
     return [path]
+
+
+def _some_named(fitted: Fitted, rules: ModelRules) -> Fitted:
+    """Without the complaint that files do not all go inline: those that do not are named, to be uploaded."""
+    screening, limit = fitted.before.screening, rules.limits.inline_request_bytes
+    if screening is None or limit is None:
+        return fitted
+    too_much = [
+        one for one in screening.problems if isinstance(one, MediaTooLarge) and one.figures.get("limit") == limit
+    ]
+    if not too_much:
+        return fitted
+    screening = replace(screening, problems=tuple(one for one in screening.problems if one not in too_much))
+    after = replace(fitted.after, refused=tuple(words for words in fitted.after.refused if "inline" not in words))
+    return replace(fitted, before=replace(fitted.before, screening=screening), after=after)
 
 
 def _with_references(request: Request, rules: ModelRules) -> Request:

@@ -161,7 +161,7 @@ def _unsendable(fitted: Fitted) -> Iterator[str]:
 def _verdict(fitted: Fitted) -> tuple[str, str]:
     if not fitted.plan.fits or fitted.plan.verdict.reasons:
         return "does not fit", "bold red"
-    if not fitted.parts_are_sendable:
+    if not fitted.is_sendable:
         return "cannot be sent as it is", "yellow"
     return "fits" if fitted.plan.steps else "fits as it is", "green"
 
