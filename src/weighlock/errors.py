@@ -126,6 +126,23 @@ class Cancelled(WeighlockError):
     http_status = 499
 
 
+class BudgetError(WeighlockError):
+    """Policy: the endpoint does not allow it."""
+
+    code = "budget"
+    http_status = 429
+
+
+class BudgetExceeded(BudgetError):
+    """A limit of one request is broken, and nothing the endpoint allows brings the request under it.
+
+    `figures` hold the endpoint, its owner, the broken limits, the lowest reachable total and what stands in the way.
+    """
+
+    code = "budget_exceeded"
+    http_status = 413
+
+
 class ServiceError(WeighlockError):
     """Outside: something we depend on did not answer."""
 

@@ -5,7 +5,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -15,10 +15,11 @@ from typing import Any, Self
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
+from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
-from weighlock.media.work import Work
 from weighlock.planning.carrying import Action
-from weighlock.planning.plan import Plan, plan
+from weighlock.planning.conversation import plan_conversation, stages
+from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
 from weighlock.planning.screen import Finding, Screening, screen
@@ -35,19 +36,6 @@ from weighlock.settings.amounts import parse_clip
 _MOST_TIMED = 64
 """Removed recordings of a request whose length is looked up: each new one costs a child process."""
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """A request made to fit its endpoint's limits, and the receipt."""
-
-    request: Request
-    """As it would be sent. What is over stays over where no lever reaches: `plan.fits` says so."""
-    before: Report
-    after: Report
-    plan: Plan
-    works: Mapping[int, Work]
-    """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,26 +176,41 @@ class Preflight:
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
         sent = [one for one in screened.screening.findings if one.is_sent]
-        examined = [
-            *self._examined(screened.screening, request_resolution(request), scales.rules),
-            request_text(screened.request),
-        ]
-        before = replace(self._weighed(scales, examined, None), screening=screened.screening)
-        history = scales.endpoint.history
-        wishes = wishes_of(request, sent, before.parts, scales.target, keep=history.keep_media)
-        found = plan(before.parts, scales.rules, scales.shaping, scales.judge, wishes, batch=history.batch)
-        if not found.steps:
-            return Fitted(request=screened.request, before=before, after=before, plan=found, works={})
-        parts = shaped(sent, before.parts, found)
+        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
+        text = request_text(screened.request)
+        _demand_answers(examined)
+        media = scales.parts(examined, standing=False)
+        whole = [*media, *scales.parts([text], standing=False)]
+        looked_at = self.confinement() if any(one.probed for one in examined) else None
+        before = replace(scales.report(whole), screening=screened.screening, confinement=looked_at)
+        turns = stages(
+            request, screened.screening, lambda asked: scales.parts([request_text(asked)], standing=False)[0]
+        )
+        wishes = wishes_of(sent, media, scales.target)
+        found = plan_conversation(
+            media,
+            whole[-1],
+            turns,
+            scales.rules,
+            scales.shaping,
+            scales.judge,
+            wishes,
+            keep=scales.endpoint.history.keep_media,
+            batch=scales.endpoint.history.batch,
+        )
+        parts = shaped(sent, media, found)
         of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
         findings = tuple(of.get(id(one), one) for one in screened.screening.findings)
         level = next((one.controls.media_resolution for one in found.parts), MediaResolution.UNSPECIFIED)
+        changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
+        to_send = rewritten(request, replace(screened.screening, findings=findings)) if changed else screened.request
         return Fitted(
-            request=with_resolution(rewritten(request, replace(screened.screening, findings=findings)), level),
+            request=with_resolution(to_send, level),
             before=before,
-            after=scales.report(found.parts),
+            after=replace(scales.report(found.parts), screening=before.screening, confinement=looked_at),
             plan=found,
             works={at: one.work for at, one in enumerate(parts) if one.work is not None},
+            obstacles=obstacles(found, scales.rules, scales.shaping),
         )
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
@@ -238,9 +241,7 @@ class Preflight:
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
     def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
-        for one in examined:
-            if isinstance(one.error, ServiceError):  # ours to answer for, not the medium's
-                raise one.error
+        _demand_answers(examined)
         confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
@@ -291,8 +292,10 @@ def check(
 
 
 def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:
-    """A medium under the name of its place, and its controls or why it cannot be sent."""
+    """A medium under the name of its place, a file under its own; and its controls or why it cannot be sent."""
     label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
+    if isinstance(finding.part.source, Path):
+        label = finding.part.label
     part = replace(finding.part, label=label)
     known = Examined(label=label, declared_mime=part.declared_mime, error=finding.error)
     carrier = Carrier.USER if finding.decision.action is Action.RELOCATE else finding.carrier
@@ -301,6 +304,13 @@ def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) 
     except InputError as error:
         return part, replace(known, error=known.error or error)
     return part, replace(known, asked=asked)
+
+
+def _demand_answers(examined: Iterable[Examined]) -> None:
+    """Raises what is ours to answer for, not the medium's."""
+    for one in examined:
+        if isinstance(one.error, ServiceError):
+            raise one.error
 
 
 def _clip(words: Clip | str | None) -> Clip | None:

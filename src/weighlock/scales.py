@@ -119,13 +119,19 @@ class Scales:
             text_rule=self.rules.text,
         )
 
-    def parts(self, examined: Iterable[Examined], controls: Controls | None = None) -> list[Weighed]:
-        """The media under the caller's controls, or others in their place, and the endpoint's policy."""
+    def parts(
+        self, examined: Iterable[Examined], controls: Controls | None = None, *, standing: bool = True
+    ) -> list[Weighed]:
+        """The media under the caller's controls, or others in their place, and the endpoint's policy.
+
+        Without `standing`, as the caller sends them: the endpoint's settings for the modality (`apply: always`) are
+        left out.
+        """
         refuse, asked = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT, controls or self.controls
         return [
             weigh(
                 one,
-                self._controls(one, one.asked.or_else(asked) if one.asked else asked),
+                self._controls(one, one.asked.or_else(asked) if one.asked else asked, standing=standing),
                 self.rules,
                 refuse_mislabelled=refuse,
             )
@@ -139,14 +145,14 @@ class Scales:
         return Shaping(levers=self.endpoint.levers, floors=floors, local_work=self.endpoint.local_work)
 
     def target(self, examined: Examined) -> Target:
-        """How far the endpoint wants a medium taken at once, where it has to be."""
+        """How far the endpoint wants a medium taken at once: always, or where it has to be."""
         media = self.endpoint.media.get(examined.modality) if examined.modality else None
         if media is None:
             return Target()
         span_s = None
         if media.clip is not None and isinstance(examined.facts, VideoFacts | AudioFacts):
             span_s = media.clip.span(examined.facts.duration_s)
-        return Target(fps=media.fps, span_s=span_s, resolution=media.resolution)
+        return Target(fps=media.fps, span_s=span_s, resolution=media.resolution, always=media.always)
 
     @property
     def policy(self) -> Policy:
@@ -197,20 +203,20 @@ class Scales:
             output_tokens=self.output_tokens,
         )
 
-    def _controls(self, examined: Examined, asked: Controls) -> Controls:
+    def _controls(self, examined: Examined, asked: Controls, *, standing: bool) -> Controls:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
         clipped = examined.asked is not None and examined.asked.clipped
         clip = None if clipped else self.clip
-        standing = self.endpoint.media.get(examined.modality) if examined.modality else None
-        if standing is not None and standing.always:
+        wanted = self.endpoint.media.get(examined.modality) if examined.modality else None
+        if standing and wanted is not None and wanted.always:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
             asked = replace(
                 asked,
-                part_resolution=asked.part_resolution or (standing.resolution if silent else None),
-                fps=asked.fps or standing.fps,
+                part_resolution=asked.part_resolution or (wanted.resolution if silent else None),
+                fps=asked.fps or wanted.fps,
             )
             if not asked.clipped:
-                clip = clip or standing.clip
+                clip = clip or wanted.clip
         if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
             return asked
         start_s, end_s = clip.span(examined.facts.duration_s)

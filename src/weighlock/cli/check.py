@@ -188,9 +188,9 @@ def _named(paths: Sequence[str], stack: ExitStack, max_bytes: int, *, unfolded: 
         if path == "-":
             yield MediaPart(source=spooled_input(stack, max_bytes), label="standard input")
         elif not os.path.isdir(path):  # noqa: PTH112  # a str may hold bytes that are no UTF-8, and is 3 × faster
-            yield _file(path)
+            yield file_part(path)
         elif unfolded:
-            yield from map(_file, _walk(path))
+            yield from map(file_part, walk(path))
         else:
             yield path
 
@@ -200,14 +200,14 @@ def _parts(named: Iterable[MediaPart | str]) -> Iterator[MediaPart]:
         if isinstance(one, MediaPart):
             yield one
         else:
-            yield from map(_file, _walk(one))
+            yield from map(file_part, walk(one))
 
 
-def _file(path: str) -> MediaPart:
+def file_part(path: str) -> MediaPart:
     return MediaPart(source=Path(path), label=path, declared_mime=mime.declared_from_name(path))
 
 
-def _walk(folder: str) -> Iterator[str]:
+def walk(folder: str) -> Iterator[str]:
     """Files below a folder in a stable order; hidden ones are left out, links to folders are not followed.
 
     A folder that cannot be listed comes out as itself, so that it is told like a file that cannot be read.

@@ -15,10 +15,12 @@ from typing import IO, TypeVar
 
 from weighlock.codecs import confine, orders, wire
 from weighlock.codecs.encoding import Encoding
+from weighlock.codecs.mapped import mapped
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, TransformFailed
 from weighlock.media.facts import Probed
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, VideoWork, Work
 from weighlock.request import Modality
 
 _DOORS = {
@@ -148,20 +150,28 @@ class _Deed:
         job, sink = self.job, self.sink
         if sink is None or job.work is None:
             raise TransformFailed("no work, or nowhere to write what is made of it")
-        work, make = orders.load(job.work), import_module(orders.door(job.work)).make
-        source = Window(_whole(job, self.view))
         try:
-            if job.work["kind"] in ("video", "audio"):
-                encoding = Encoding(**(job.encoding or {}))
-                context = Context(mime=job.mime, bounds=_bounds(job), encoding=encoding, progress=_Teller(self.answer))
-                made: Outcome = make(source, sink, work, context)
-            else:
-                made = make(source, sink, work)
+            made = self._made(orders.load(job.work), _whole(job, self.view), sink)
             sink.flush()
         except OSError as error:
             _explain(error, job)
             raise
         return made
+
+    def _made(self, work: Work, view: mmap.mmap, sink: IO[bytes]) -> Outcome:
+        job, bounds = self.job, _bounds(self.job)
+        make: Callable[..., Outcome] = import_module(orders.door(orders.dump(work))).make
+        match work:
+            case VideoWork() | AudioWork():
+                encoding = Encoding(**(job.encoding or {}))
+                context = Context(mime=job.mime, bounds=bounds, encoding=encoding, progress=_Teller(self.answer))
+                return make(Window(view), sink, work, context)
+            case ImageWork():
+                return make(mapped(view), sink, work, mime=job.mime, max_pixels=bounds.max_pixels)
+            case DocumentWork():
+                return make(mapped(view), sink, work, max_pages=bounds.max_pages)
+            case StripWork():
+                return make(mapped(view), sink, work, job.mime)
 
 
 def _explain(error: OSError, job: wire.Job) -> None:

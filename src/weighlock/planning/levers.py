@@ -70,6 +70,8 @@ class Target:
     span_s: tuple[float, float] | None = None
     """Start and end, of this very medium."""
     resolution: MediaResolution | None = None
+    always: bool = False
+    """Whether it is sent so always, or only once a request is over its limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +123,44 @@ def rungs(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, targ
             return
 
 
-def request_levels(parts: Sequence[Weighed], shaping: Shaping) -> Iterator[MediaResolution]:
+def request_levels(parts: Sequence[Weighed], shaping: Shaping, targets: Sequence[Target]) -> Iterator[MediaResolution]:
     """Levels of the whole request, finest first, on a model that knows none of a part.
 
-    It lowers every visual part, so the finest floor among them is the floor.
+    One lowers every visual part, so the finest floor among them holds, unless the endpoint names a lower level for some
+    medium (`media.video: {resolution: low}`): that is its wish, and pinning is what keeps another medium out of it.
     """
-    visual = [part for part in parts if isinstance(part.examined.facts, ImageFacts | VideoFacts | DocumentFacts)]
+    visual = [at for at, part in enumerate(parts) if is_visual(part)]
     if not visual:
         return
-    floor = min(RESOLUTIONS.index(shaping.floor(part.examined.modality).resolution) for part in visual)
-    now = visual[0].controls.media_resolution
+    finest_floor = min(RESOLUTIONS.index(shaping.floor(parts[at].examined.modality).resolution) for at in visual)
+    named = [RESOLUTIONS.index(level) for at in visual if (level := targets[at].resolution)]
+    now = parts[visual[0]].controls.media_resolution
     finest = 0 if now is MediaResolution.UNSPECIFIED else RESOLUTIONS.index(now)
-    yield from RESOLUTIONS[finest + 1 : floor + 1]
+    yield from RESOLUTIONS[max(finest + 1, *named, 0) : max(finest_floor, *named, 0) + 1]
+
+
+def is_visual(part: Weighed) -> bool:
+    """Whether a resolution means something to it."""
+    return isinstance(part.examined.facts, ImageFacts | VideoFacts | DocumentFacts)
+
+
+def standing(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target) -> Iterator[tuple[Lever, Rung]]:
+    """What the endpoint sets on every part of a modality (`apply: always`), where the caller is silent.
+
+    A resolution only where the model knows one of a part: of a whole request it is moved where that is needed.
+    """
+    facts, now = part.examined.facts, part.controls
+    silent = now.part_resolution is None and now.media_resolution is MediaResolution.UNSPECIFIED
+    if target.resolution and silent and rules.honours_part_resolution and is_visual(part):
+        yield Lever.RESOLUTION, resolution_rung(target.resolution)
+    if target.fps and now.fps is None and isinstance(facts, VideoFacts) and rules.honours(WireControl.VIDEO_FPS):
+        yield Lever.FPS, fps_rung(target.fps)
+    if target.span_s is not None and not now.clipped and isinstance(facts, VideoFacts | AudioFacts):
+        film = isinstance(facts, VideoFacts)
+        local = _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, rules, shaping)
+        start_s, end_s = target.span_s
+        if local is not None and 0 < end_s - start_s < facts.duration_s:
+            yield Lever.CLIP, clip_rung(start_s, end_s, facts.duration_s, local=local)
 
 
 def _way(control: WireControl, rules: ModelRules, shaping: Shaping) -> bool | None:
@@ -143,11 +171,16 @@ def _way(control: WireControl, rules: ModelRules, shaping: Shaping) -> bool | No
 
 
 def _levels(part: Weighed, rules: ModelRules, floor: Floor, target: Target) -> Iterator[Rung]:
-    now = rules.resolution(part.controls)
+    now, last = rules.resolution(part.controls), RESOLUTIONS.index(floor.resolution)
     first = 0 if now is MediaResolution.UNSPECIFIED else RESOLUTIONS.index(now) + 1
-    last = RESOLUTIONS.index(target.resolution or floor.resolution)
-    for level in RESOLUTIONS[first : min(last, RESOLUTIONS.index(floor.resolution)) + 1]:
-        yield Rung(words=f"resolution {level.value}", changes={"part_resolution": level})
+    if target.resolution is not None:
+        first = max(first, min(RESOLUTIONS.index(target.resolution), last))
+    for level in RESOLUTIONS[first : last + 1]:
+        yield resolution_rung(level)
+
+
+def resolution_rung(level: MediaResolution) -> Rung:
+    return Rung(words=f"resolution {level.value}", changes={"part_resolution": level})
 
 
 def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:
@@ -157,7 +190,11 @@ def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:
         wanted = [fps for fps in wanted if fps <= target.fps]
     for fps in wanted:
         if least <= fps < now:
-            yield Rung(words=f"fps {fps:g}", changes={"fps": fps})
+            yield fps_rung(fps)
+
+
+def fps_rung(fps: float) -> Rung:
+    return Rung(words=f"fps {fps:g}", changes={"fps": fps})
 
 
 def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: bool | None) -> Iterator[Rung]:
@@ -167,15 +204,16 @@ def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: b
     begin_s = now.start_offset_s or 0.0
     end_s = seconds if now.end_offset_s is None else min(now.end_offset_s, seconds)
     if target.span_s is not None and begin_s <= target.span_s[0] < target.span_s[1] <= end_s:
-        begin_s, end_s = target.span_s
-        if end_s - begin_s >= floor.seconds:
-            yield _clip(begin_s, end_s, seconds, local)
+        start_s, stop_s = target.span_s
+        if floor.seconds <= stop_s - start_s < end_s - begin_s:
+            begin_s, end_s = start_s, stop_s
+            yield clip_rung(begin_s, end_s, seconds, local=local)
     for length in _SECONDS:
         if floor.seconds <= length < end_s - begin_s:
-            yield _clip(end_s - length, end_s, seconds, local)
+            yield clip_rung(end_s - length, end_s, seconds, local=local)
 
 
-def _clip(start_s: float, end_s: float, seconds: float, local: bool) -> Rung:
+def clip_rung(start_s: float, end_s: float, seconds: float, *, local: bool) -> Rung:
     length = end_s - start_s
     words = f"last {length:g}s" if math.isclose(end_s, seconds) else f"{start_s:g}s-{end_s:g}s"
     return Rung(words=f"clip {words}", changes={"start_offset_s": start_s, "end_offset_s": end_s}, local=local)
@@ -190,6 +228,6 @@ def _pages(pages: int, now: Controls, floor: Floor, local: bool | None) -> Itera
         if floor.pages <= count < left:
             words = f"its first {count} pages" if count > 1 else "its first page"
             if first > 1:
-                words = f"pages {first}-{first + count - 1}"
+                words = f"pages {first}-{first + count - 1}" if count > 1 else f"page {first}"
             changes = {"first_page": first, "last_page": first + count - 1}
             yield Rung(words=words, changes=changes, local=local)

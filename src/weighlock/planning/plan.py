@@ -6,85 +6,32 @@ Pure and deterministic: the same media, limits and policy give the same plan. No
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
-from weighlock.media.facts import TextFacts, TextSizes
-from weighlock.media.text import request_tokens
 from weighlock.planning.admit import LimitCheck, Verdict
-from weighlock.planning.levers import Lever, Rung, Shaping, Target, request_levels, rungs
-from weighlock.planning.weigh import Tally, Weighed, weigh
-from weighlock.rules import ModelRules
+from weighlock.planning.levers import (
+    RESOLUTIONS,
+    Lever,
+    Rung,
+    Shaping,
+    is_visual,
+    request_levels,
+    rungs,
+    standing,
+)
+from weighlock.planning.moves import Bench, Move, Why, last_of_each, need, total, units
+from weighlock.planning.steps import Plan, Step, Wish
+from weighlock.planning.weigh import Tally, Weighed
+from weighlock.request import Modality
+from weighlock.rules import Controls, ModelRules
 
-_NOTE_CHARS = 160
-"""Of the note that stands in for a medium of an earlier turn."""
 Judge = Callable[[Sequence[Weighed]], Verdict]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What holds for one part beside the endpoint's policy."""
-
-    pinned: bool = False
-    """The caller wants it as it is."""
-    target: Target = field(default_factory=Target)
-    earlier: int | None = None
-    """Which medium of the conversation it is, from 0, where it was sent in an earlier turn already."""
-    removable: bool = False
-    """One of earlier turns that may become a note: not among the newest the endpoint keeps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One lever moved: on one part, on a batch of earlier ones, or (`parts` are all it lowers) on the whole request."""
-
-    lever: Lever
-    parts: tuple[int, ...]
-    request_wide: bool
-    words: str
-    before: Tally
-    """Of the parts it touches."""
-    after: Tally
-    local: bool
-    """Whether bytes have to be worked on."""
-
-    @property
-    def saved(self) -> Tally:
-        """What it takes off the prompt."""
-        return Tally(
-            low=self.before.low - self.after.low,
-            likely=self.before.likely - self.after.likely,
-            high=self.before.high - self.after.high,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What would be sent, and how it came to that."""
-
-    parts: tuple[Weighed, ...]
-    """Every part as it would be sent; one that became a note holds TEXT tokens only."""
-    steps: tuple[Step, ...]
-    removed: frozenset[int]
-    """Parts of earlier turns that become notes."""
-    local: Mapping[int, frozenset[Lever]]
-    """Parts whose bytes have to be worked on, and for which levers; all others are fields of the wire."""
-    verdict: Verdict
-    passed: tuple[Step, ...] = ()
-    """Steps that were tried and are not needed."""
-
-    @property
-    def fits(self) -> bool:
-        return not self.verdict.over
-
-
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A rung for every part of a unit."""
-
-    lever: Lever
-    unit: tuple[int, ...]
-    rungs: tuple[Rung | None, ...]
-    request_wide: bool = False
+Bound = Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
+"""What is over."""
+Memory = dict[tuple[int, Controls], Weighed]
+_ROOM_LEFT = Decimal("0.5")
+"""Of the room media have under a limit: so much is left free where what was sent before has to change, so that it does
+not have to again in the next turn. A broken prefix is paid for in full, a kept one at a tenth."""
 
 
 def plan(
@@ -95,201 +42,236 @@ def plan(
     wishes: Sequence[Wish],
     *,
     batch: int = 1,
+    kept: Sequence[Move] = (),
+    memory: Memory | None = None,
 ) -> Plan:
     """The mildest way within the endpoint's order to hold every limit; where nothing holds them, the lightest there is.
 
-    `batch` is how many media of earlier turns move together, so that the prompt's prefix breaks rarely.
+    What was sent in earlier turns changes only where it must: by `batch` media at a time, and down to a lower mark.
+    `kept` is what was decided in earlier turns, and stays.
     """
-    walk = _Walk(parts, rules, shaping, judge, wishes, batch)
-    for lever in shaping.levers:
-        walk.pull(lever)
-    needed, passed = walk.undone()
-    return walk.result(needed, passed)
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    walk.down(walk.units, walk.over)
+    needed = walk.needed(walk.over)
+    if any(map(walk.is_earlier, needed)):
+        walk.restart()
+        walk.down([unit for unit in walk.units if walk.was_sent(unit)], walk.over_mark)
+        walk.down(walk.units, walk.over)
+        needed = walk.needed(walk.over, walk.over_mark)
+    return walk.result(needed)
 
 
 class _Walk:
     def __init__(
         self,
-        parts: Sequence[Weighed],
-        rules: ModelRules,
+        bench: Bench,
         shaping: Shaping,
         judge: Judge,
         wishes: Sequence[Wish],
         batch: int,
+        kept: Sequence[Move],
     ) -> None:
-        self.given, self.rules, self.shaping, self.judge, self.wishes = tuple(parts), rules, shaping, judge, wishes
-        self.units = tuple(_units(parts, wishes, batch))
-        self.moves: list[_Move] = []
-        self.now = list(parts)
+        self.bench, self.given, self.rules = bench, bench.given, bench.rules
+        self.shaping, self.judge, self.wishes = shaping, judge, wishes
+        self.units = list(units(self.given, [wish.earlier for wish in wishes], batch))
+        self.fixed = [*self._standing(), *kept]
+        self.base = bench.parts(self.fixed)
+        texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
+        self.of_text = {check.name: Decimal(check.high) for check in judge(texts).limits}
+        self.moves: list[Move] = []
+        self.now = list(self.base)
 
-    def pull(self, lever: Lever) -> None:
-        """Moves one lever, the largest saving first, until every limit holds or it has nothing more to give."""
-        ladders = {unit: list(self._ladder(lever, unit)) for unit in self._movable(lever)}
-        while over := self.judge(self.now).over:
-            found = [(self._saving(ladder[0], over), -min(unit), unit) for unit, ladder in ladders.items() if ladder]
-            best = max(found, default=(0, 0, ()))
-            if best[0] <= 0:
-                spent = [unit for unit, ladder in ladders.items() if ladder]
-                if not spent:
-                    return
-                for unit in spent:  # a rung that saves nothing is none; the next one may
-                    ladders[unit].pop(0)
-                continue
-            move = ladders[best[2]].pop(0)
-            self.moves.append(move)
-            self.now = self._weighed(self.moves)
+    def restart(self) -> None:
+        self.moves, self.now = [], list(self.base)
 
-    def undone(self) -> tuple[list[_Move], list[_Move]]:
-        """The moves without those that are not needed, the last ones looked at first; and those."""
-        needed, passed = list(self.moves), list[_Move]()
-        if self.judge(self.now).over:
-            needed = [move for move in needed if self._lowers(needed, move)]
-            return needed, passed
-        again = True
-        while again:
-            again = False
-            for move in reversed(needed):
-                without = [one for one in needed if one is not move]
-                if not self.judge(self._weighed(without)).over:
-                    needed, again = without, True
-                    passed.append(move)
-                    break
-        return needed, passed
+    # ---- when is it enough
 
-    def result(self, needed: Sequence[_Move], passed: Sequence[_Move]) -> Plan:
-        steps, done = [], list[_Move]()
-        for move in _last_of_each(needed):
-            before = self._weighed(done)
+    def over(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
+        return self.judge(parts).over
+
+    def over_mark(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
+        return tuple(check for check in self.judge(parts).limits if check.high > self._mark(check))
+
+    def _mark(self, check: LimitCheck) -> Decimal:
+        text = min(self.of_text.get(check.name, Decimal(0)), Decimal(check.limit))
+        return check.limit - (check.limit - text) * _ROOM_LEFT
+
+    # ---- down, and back where that was not needed
+
+    def down(
+        self, movable: Sequence[tuple[int, ...]], over: Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
+    ) -> None:
+        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
+        for lever in self.shaping.levers:
+            ladders = [ladder for ladder in self._ladders(lever, movable) if ladder]
+            while ladders and (checks := over(self.now)):
+                savings = [self._saving(ladder[0], checks) for ladder in ladders]
+                best = max(range(len(ladders)), key=savings.__getitem__)
+                if savings[best] > 0:
+                    self.moves.append(ladders[best].pop(0))
+                    self.now = self.bench.parts([*self.fixed, *self.moves])
+                else:  # a rung that saves nothing is none; the next one may
+                    for ladder in ladders:
+                        ladder.pop(0)
+                ladders = [ladder for ladder in ladders if ladder]
+
+    def needed(self, over: Bound, over_earlier: Bound | None = None) -> list[Move]:
+        """The moves without those that can go, the last ones looked at first.
+
+        Where a bound cannot be reached at all, every move stays that lowers something.
+        """
+        left, shrinks = list(self.moves), True
+        while shrinks:
+            shrinks = False
+            for move in reversed(tuple(left)):
+                bound = over_earlier if over_earlier and self.is_earlier(move) else over
+                without = [one for one in left if one is not move]
+                now, then = (self.bench.parts([*self.fixed, *moves]) for moves in (left, without))
+                if total(then) <= total(now) if bound(now) else not (bound(then) or over(then)):
+                    left, shrinks = without, True
+        return left
+
+    def result(self, needed: Sequence[Move]) -> Plan:
+        done: list[Move] = []
+        steps = []
+        for move in last_of_each([*self.fixed, *needed]):
+            before = self.bench.parts(done)
             done.append(move)
-            steps.append(self._step(move, before, self._weighed(done)))
-        parts = self._weighed(done)
+            steps.append(self._step(move, before, self.bench.parts(done)))
+        parts, settings = self.bench.parts(done), self.bench.settings(done)
+        used = {(move.lever, move.unit) for move in needed}
+        spare = [move for move in self.moves if not any(move is one for one in needed)]
+        harsher = [move for move in spare if (move.lever, move.unit) not in used or self._is_harsher(move, needed)]
         return Plan(
             parts=tuple(parts),
             steps=tuple(steps),
-            removed=frozenset(at for move in done if move.lever is Lever.HISTORY for at in move.unit),
-            local={
-                at: frozenset(lever for lever, rung in changes.items() if rung.local)
-                for at, changes in _settings(done).items()
-                if any(rung.local for rung in changes.values())
-            },
+            removed=frozenset(at for at, changes in settings.items() if Lever.HISTORY in changes),
+            local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
             verdict=self.judge(parts),
-            passed=tuple(self._step(move, self.given, self._weighed([move])) for move in _last_of_each(passed)),
+            passed=tuple(
+                self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
+            ),
+            wishes=tuple(self.wishes),
+            moves=tuple(done),
         )
 
     # ---- moves
 
-    def _movable(self, lever: Lever) -> Iterator[tuple[int, ...]]:
-        if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
-            visual = tuple(range(len(self.given)))
-            if not any(self.wishes[at].pinned and _is_visual(self.given[at]) for at in visual):
-                yield visual
-            return
-        yield from (unit for unit in self.units if not any(self.wishes[at].pinned for at in unit))
+    def was_sent(self, unit: tuple[int, ...]) -> bool:
+        return any(self.wishes[at].earlier is not None for at in unit)
 
-    def _ladder(self, lever: Lever, unit: tuple[int, ...]) -> Iterator[_Move]:
-        if lever is Lever.HISTORY:
-            if all(self.wishes[at].removable for at in unit):
-                yield _Move(lever, unit, tuple(Rung(words="a note in its place", changes={}) for _ in unit))
-            return
-        if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
-            for level in request_levels(self.given, self.shaping):
-                rung = Rung(words=f"the request's resolution {level.value}", changes={"media_resolution": level})
-                yield _Move(lever, unit, tuple(rung for _ in unit), request_wide=True)
-            return
-        ladders = [list(rungs(lever, self.given[at], self.rules, self.shaping, self.wishes[at].target)) for at in unit]
-        for step in range(max(map(len, ladders), default=0)):
-            yield _Move(
-                lever, unit, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders)
-            )
+    def is_earlier(self, move: Move) -> bool:
+        """Whether it changes what an earlier turn sent."""
+        return self.was_sent(move.unit)
 
-    def _saving(self, move: _Move, over: Sequence[LimitCheck]) -> int:
-        """What a move takes off the first broken limit it lowers at all; never one that raises the prompt."""
-        after = self._weighed([*self.moves, move])
-        if _total(after) > _total(self.now) or _refused(after) > _refused(self.now):
+    def _standing(self) -> Iterator[Move]:
+        for at, wish in enumerate(self.wishes):
+            if wish.target.always and not wish.pinned and self.given[at].error is None:
+                for lever, rung in standing(self.given[at], self.rules, self.shaping, wish.target):
+                    if self.bench.part(at, {lever: rung}).tokens != self.given[at].tokens:
+                        yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
+
+    def _ladders(self, lever: Lever, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
+        if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
+            yield self._request_ladder(movable)
+            return
+        for unit in movable:
+            free = tuple(at for at in unit if not self.wishes[at].pinned)
+            if lever is not Lever.HISTORY:
+                ladders = [self._ladder(lever, at) for at in free]
+                yield [
+                    Move(
+                        lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders)
+                    )
+                    for step in range(max(map(len, ladders), default=0))
+                ]
+            elif old := tuple(at for at in free if self.wishes[at].removable):
+                yield [Move(lever, old, tuple(Rung(words="a note in its place", changes={}) for _ in old))]
+
+    def _ladder(self, lever: Lever, at: int) -> list[Rung]:
+        """The rungs that make a part lighter than it is, and than the one before."""
+        part, lighter = self.base[at], list[Rung]()
+        fixed = self.bench.settings(self.fixed).get(at, {})
+        least = part.total.high
+        for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
+            weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
+            if weighs < least:
+                lighter.append(rung)
+                least = weighs
+        return lighter
+
+    def _request_ladder(self, movable: Sequence[tuple[int, ...]]) -> list[Move]:
+        visual = tuple(at for at, part in enumerate(self.base) if is_visual(part) and part.error is None)
+        if any(self.wishes[at].pinned for at in visual) or not {at for unit in movable for at in unit} & {*visual}:
+            return []
+        levels = request_levels(self.base, self.shaping, [wish.target for wish in self.wishes])
+        moves = []
+        for level in levels:
+            rung = Rung(words=f"the request's resolution {level.value}", changes={"media_resolution": level})
+            move = Move(Lever.RESOLUTION, visual, tuple(rung for _ in visual), request_wide=True)
+            then = self.bench.parts([*self.fixed, move])
+            if all(then[at].total.high <= self.base[at].total.high for at in visual):
+                moves.append(move)
+        return moves
+
+    def _saving(self, move: Move, checks: Sequence[LimitCheck]) -> int:
+        """What a move takes off the broken limit it lowers most; never one that raises the prompt or is refused."""
+        then = self.bench.parts([*self.fixed, *self.moves, move])
+        if total(then) > total(self.now) or _refused(then) > _refused(self.now):
             return 0
-        return max(sum(_need(self.now[at], c) - _need(after[at], c) for at in range(len(after))) for c in over)
+        return max(
+            sum(need(a, check) - need(b, check) for a, b in zip(self.now, then, strict=True)) for check in checks
+        )
 
-    def _lowers(self, moves: Sequence[_Move], move: _Move) -> bool:
-        return _total(self._weighed([one for one in moves if one is not move])) > _total(self._weighed(moves))
+    def _is_harsher(self, move: Move, needed: Sequence[Move]) -> bool:
+        """Whether it was tried after the one of its lever and unit that is needed."""
+        order = {id(one): at for at, one in enumerate(self.moves)}
+        return all(
+            order[id(move)] > order[id(one)] for one in needed if (one.lever, one.unit) == (move.lever, move.unit)
+        )
 
-    # ---- weighing
+    def _alone(self, move: Move) -> Step:
+        return self._step(move, self.base, self.bench.parts([*self.fixed, move]))
 
-    def _weighed(self, moves: Sequence[_Move]) -> list[Weighed]:
-        parts = list(self.given)
-        for at, changes in _settings(moves).items():
-            given = self.given[at]
-            if Lever.HISTORY in changes:
-                parts[at] = self._noted(given)
-            elif given.examined.facts is not None:
-                controls = given.controls
-                for rung in changes.values():
-                    controls = rung.on(controls)
-                parts[at] = weigh(given.examined, controls, self.rules)
-        return parts
-
-    def _noted(self, part: Weighed) -> Weighed:
-        """The part as a note: what a few words about it cost."""
-        note = request_tokens(TextSizes(content_chars=_NOTE_CHARS), self.rules.text)
-        return replace(part, tokens=(note,), notes=(), refused=())
-
-    def _step(self, move: _Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
-        touched = [at for at in move.unit if before[at].total != after[at].total] or list(move.unit)
-        words = {rung.words for at, rung in zip(move.unit, move.rungs, strict=True) if rung and at in touched}
+    def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
+        reached = range(len(before)) if move.request_wide else move.unit
+        touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
+        words = {rung.words for at in touched if (rung := move.on(at))}
+        earlier = move.why is Why.NEEDED and self.is_earlier(move)
         return Step(
             lever=move.lever,
             parts=tuple(touched),
             request_wide=move.request_wide,
-            words=" / ".join(sorted(words)),
+            words=" / ".join(sorted(words)) + (self._beside(move, touched) if move.request_wide else ""),
             before=Tally.of(before[at].total for at in touched),
             after=Tally.of(after[at].total for at in touched),
             local=any(rung.local for rung in move.rungs if rung),
+            why=move.why,
+            breaks_prefix=earlier,
         )
 
-
-def _units(parts: Sequence[Weighed], wishes: Sequence[Wish], batch: int) -> Iterator[tuple[int, ...]]:
-    """What moves together: a part of this turn alone, those of earlier turns by the batch."""
-    batches: dict[int, list[int]] = {}
-    for at, (part, wish) in enumerate(zip(parts, wishes, strict=True)):
-        if part.examined.facts is None or isinstance(part.examined.facts, TextFacts | TextSizes):
-            continue
-        if wish.earlier is None:
-            yield (at,)
-        else:
-            batches.setdefault(wish.earlier // batch, []).append(at)
-    yield from map(tuple, batches.values())
-
-
-def _settings(moves: Sequence[_Move]) -> dict[int, dict[Lever, Rung]]:
-    """The last rung of every lever, by part."""
-    found: dict[int, dict[Lever, Rung]] = {}
-    for move in moves:
-        for at, rung in zip(move.unit, move.rungs, strict=True):
-            if rung is not None:
-                found.setdefault(at, {})[move.lever] = rung
-    return found
+    def _beside(self, move: Move, touched: Sequence[int]) -> str:
+        """What a level of the whole request lowers, and whose floor does not hold under it."""
+        level = next(iter(self.bench.settings([move]).values()))[Lever.RESOLUTION].changes["media_resolution"]
+        names = ", ".join(self.given[at].examined.label for at in touched)
+        below = [
+            self.given[at].examined.label
+            for at in touched
+            if RESOLUTIONS.index(self.shaping.floor(self.given[at].examined.modality).resolution)
+            < RESOLUTIONS.index(level)
+        ]
+        floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
+        return f": lowers {names}{floors}"
 
 
-def _last_of_each(moves: Sequence[_Move]) -> list[_Move]:
-    """Of the moves of one lever on one unit only the last: it stands for them all."""
-    return list({(move.lever, move.unit): move for move in moves}.values())
+def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:
+    """The rung of a step; a ladder that is shorter than another of its unit ends on its last."""
+    return ladder[min(step, len(ladder) - 1)] if ladder else None
 
 
-def _need(part: Weighed, check: LimitCheck) -> int:
-    """What a part takes of what a limit measures."""
-    if check.name == "media_parts":
-        return int(bool(part.tokens) and not all(tokens.modality.name == "TEXT" for tokens in part.tokens))
-    if check.name == "bytes":
-        return part.examined.size_bytes or 0 if _need(part, replace(check, name="media_parts")) else 0
-    return (part.of(check.modality) if check.modality else part.total).high
-
-
-def _total(parts: Sequence[Weighed]) -> int:
-    return sum(part.total.high for part in parts)
+def _local(changes: Mapping[Lever, Rung]) -> frozenset[Lever]:
+    return frozenset(lever for lever, rung in changes.items() if rung.local)
 
 
 def _refused(parts: Sequence[Weighed]) -> int:
     return sum(len(part.refused) for part in parts)
-
-
-def _is_visual(part: Weighed) -> bool:
-    return part.examined.modality is not None and part.examined.modality.name in ("IMAGE", "VIDEO", "DOCUMENT")

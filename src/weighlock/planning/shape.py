@@ -9,11 +9,12 @@ from typing import Any
 from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
 from weighlock.planning.levers import Lever, Target
-from weighlock.planning.plan import Plan, Wish
 from weighlock.planning.screen import Finding
+from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed
 from weighlock.request import NOTHING, Json, MediaResolution, Request
 from weighlock.rules import Controls
+from weighlock.written import plain
 
 _LEVEL = "MEDIA_RESOLUTION_"
 
@@ -33,38 +34,13 @@ def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -
 
 
 def wishes_of(
-    request: Request,
-    findings: Sequence[Finding],
-    parts: Sequence[Weighed],
-    target: Callable[[Examined], Target],
-    *,
-    keep: int,
+    findings: Sequence[Finding], parts: Sequence[Weighed], target: Callable[[Examined], Target]
 ) -> list[Wish]:
-    """What holds for each part beside the policy: pinned, already sent in an earlier turn, how far to take it at once.
-
-    Earlier is what stands before the caller's last turn; the newest `keep` media of the conversation always stay.
-    """
-    last = max((at for at, turn in enumerate(request.turns) if turn.role == "model"), default=-1)
-    earlier = {at: nth for nth, at in enumerate(at for at, one in enumerate(findings) if -1 < _turn(one) <= last)}
-    wishes = []
-    for at, part in enumerate(parts):
-        if at >= len(findings):  # text
-            wishes.append(Wish())
-            continue
-        nth = earlier.get(at)
-        wishes.append(
-            Wish(
-                pinned=findings[at].part.pinned,
-                target=target(part.examined),
-                earlier=nth,
-                removable=nth is not None and at < len(findings) - keep,
-            )
-        )
-    return wishes
-
-
-def _turn(finding: Finding) -> int:
-    return -1 if finding.place.turn is None else finding.place.turn
+    """What holds for each medium beside the policy: pinned, and how far to take it at once."""
+    return [
+        Wish(pinned=one.part.pinned, target=target(part.examined), removable=one.place.turn is not None)
+        for one, part in zip(findings, parts, strict=True)
+    ]
 
 
 def with_resolution(request: Request, level: MediaResolution) -> Request:
@@ -80,9 +56,10 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
     if at in plan.removed:
         return Shaped(finding=replace(finding, note=_note(finding, before)))
     local = plan.local.get(at, frozenset())
-    wire = _on_the_wire(before.controls, after.controls, local)
+    asked = before.examined.asked or before.controls
+    wire = _on_the_wire(asked, after.controls, local)
     if Lever.CLIP not in local:
-        for name, fields in _offsets(before, after).items():
+        for name, fields in _offsets(asked, after).items():
             wire[name] = {**wire.get(name, {}), **fields}
     if not wire and not local:
         return Shaped(finding=finding)
@@ -114,10 +91,10 @@ def _on_the_wire(before: Controls, after: Controls, local: frozenset[Lever]) -> 
     return fields
 
 
-def _offsets(before: Weighed, after: Weighed) -> dict[str, dict[str, Any]]:
+def _offsets(before: Controls, after: Weighed) -> dict[str, dict[str, Any]]:
     """Where a recording begins and ends, if the plan moved that."""
     span = (after.controls.start_offset_s, after.controls.end_offset_s)
-    if span == (before.controls.start_offset_s, before.controls.end_offset_s):
+    if span == (before.start_offset_s, before.end_offset_s):
         return {}
     name = "audioMetadata" if isinstance(after.examined.facts, AudioFacts) else "videoMetadata"
     told = {"startOffset": span[0], "endOffset": span[1]}
@@ -152,5 +129,5 @@ def _note(finding: Finding, before: Weighed) -> str:
         f"{before.total.likely:,} tokens",
     ]
     turn = "" if finding.place.turn is None else f" in turn {finding.place.turn + 1}"
-    tool = f" from tool {finding.tool}" if finding.tool else ""
+    tool = f" from tool {plain(finding.tool, 40)}" if finding.tool else ""
     return f"{', '.join(word for word in told if word)}{tool}{turn}: no longer sent, to make room for newer media"

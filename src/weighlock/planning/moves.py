@@ -1,0 +1,131 @@
+"""What a plan is made of: rungs put on parts, and what the parts weigh under them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from weighlock.media.facts import TextSizes
+from weighlock.media.text import request_tokens
+from weighlock.planning.admit import LimitCheck
+from weighlock.planning.levers import Lever, Rung
+from weighlock.planning.weigh import Weighed, weigh
+from weighlock.request import Modality
+from weighlock.rules import Controls, ModelRules
+
+_NOTE_CHARS = 200
+"""Of the note that stands in for a medium of an earlier turn."""
+Settings = Mapping[int, Mapping[Lever, Rung]]
+"""The rung of every lever that is moved, by part."""
+
+
+class Why(StrEnum):
+    """What a step is there for."""
+
+    ALWAYS = "always"
+    """The endpoint sends such media so, whether or not anything is over a limit."""
+    KEPT = "kept"
+    """It was sent so in an earlier turn, and the prompt cache holds it so."""
+    NEEDED = "needed"
+    """A limit would be broken without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A rung for every part of a unit, or one for the whole request."""
+
+    lever: Lever
+    unit: tuple[int, ...]
+    rungs: tuple[Rung | None, ...]
+    request_wide: bool = False
+    why: Why = Why.NEEDED
+
+    def on(self, at: int) -> Rung | None:
+        """What it does to one part."""
+        if self.request_wide:
+            return self.rungs[0]
+        return self.rungs[self.unit.index(at)] if at in self.unit else None
+
+
+class Bench:
+    """The parts of a request under any moves. Remembers what it has weighed; several plans may share the memory."""
+
+    def __init__(
+        self, given: Sequence[Weighed], rules: ModelRules, memory: dict[tuple[int, Controls], Weighed] | None = None
+    ) -> None:
+        self.given, self.rules = tuple(given), rules
+        self._memory = {} if memory is None else memory
+
+    def parts(self, moves: Iterable[Move]) -> list[Weighed]:
+        """Every part as it weighs under the moves."""
+        parts = list(self.given)
+        for at, changes in self.settings(moves).items():
+            parts[at] = self.part(at, changes)
+        return parts
+
+    def settings(self, moves: Iterable[Move]) -> dict[int, dict[Lever, Rung]]:
+        """The last rung of every lever, by part."""
+        found: dict[int, dict[Lever, Rung]] = {}
+        for move in moves:
+            for at in range(len(self.given)) if move.request_wide else move.unit:
+                if (rung := move.on(at)) is not None and self.given[at].error is None:
+                    found.setdefault(at, {})[move.lever] = rung
+        return found
+
+    def part(self, at: int, changes: Mapping[Lever, Rung]) -> Weighed:
+        """One part under some rungs."""
+        given = self.given[at]
+        if Lever.HISTORY in changes:
+            return self._noted(given)
+        controls = given.controls
+        for rung in changes.values():
+            controls = rung.on(controls)
+        if controls == given.controls:
+            return given
+        if isinstance(given.examined.facts, TextSizes):  # of a turn, not of the conversation: nothing to remember
+            return replace(given, controls=controls)
+        found = self._memory.get((at, controls))
+        if found is None:
+            found = self._memory[at, controls] = weigh(given.examined, controls, self.rules)
+        return found
+
+    def _noted(self, part: Weighed) -> Weighed:
+        """The part as a note: what a few words about it cost."""
+        facts = TextSizes(content_chars=_NOTE_CHARS)
+        note = replace(
+            part.examined, size_bytes=_NOTE_CHARS, mime="text/plain", modality=Modality.TEXT, facts=facts, anomalies=()
+        )
+        tokens = (request_tokens(facts, self.rules.text),)
+        return Weighed(examined=note, controls=part.controls, tokens=tokens, send_as="text/plain")
+
+
+def last_of_each(moves: Sequence[Move]) -> list[Move]:
+    """Of the moves of one lever on one unit only the last: it stands for them all."""
+    return list({(move.lever, move.unit, move.why): move for move in moves}.values())
+
+
+def units(parts: Sequence[Weighed], earlier: Sequence[int | None], batch: int) -> Iterator[tuple[int, ...]]:
+    """What moves together: a part of this turn alone, those of earlier turns by the batch."""
+    batches: dict[int, list[int]] = {}
+    for at, (part, nth) in enumerate(zip(parts, earlier, strict=True)):
+        if part.error is not None or part.examined.facts is None or part.examined.modality is Modality.TEXT:
+            continue
+        if nth is None:
+            yield (at,)
+        else:
+            batches.setdefault(nth // batch, []).append(at)
+    yield from map(tuple, batches.values())
+
+
+def need(part: Weighed, check: LimitCheck) -> int:
+    """What a part takes of what a limit measures; of USD, in tokens."""
+    if check.name in ("media_parts", "bytes"):
+        sent = part.examined.modality is not Modality.TEXT
+        return int(sent and (1 if check.name == "media_parts" else part.examined.size_bytes or 0))
+    return (part.of(check.modality) if check.modality else part.total).high
+
+
+def total(parts: Iterable[Weighed]) -> int:
+    """Tokens by the high estimate, which decides."""
+    return sum(part.total.high for part in parts)
