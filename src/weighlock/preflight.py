@@ -5,9 +5,10 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
 from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
+from weighlock.media.work import Made
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.obstacles import obstacles
@@ -211,7 +213,49 @@ class Preflight:
             plan=found,
             works={at: one.work for at, one in enumerate(parts) if one.work is not None},
             obstacles=obstacles(found, scales.rules, scales.shaping),
+            shaped=tuple(parts),
+            original=request,
         )
+
+    def carry_out(
+        self,
+        fitted: Fitted,
+        asked: Asked | None = None,
+        *,
+        progress: Callable[[int, float], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Fitted:
+        """The works of a plan, done in the confined worker, and the request with what came of them.
+
+        The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
+        done. The same object where there is nothing to do.
+
+        Raises:
+            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            Cancelled: `cancelled` said so.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        screening = fitted.before.screening
+        if not fitted.works or screening is None:
+            return fitted
+        made: dict[int, Made] = {}
+        done: dict[int, Finding] = {}
+        sent = [one for one in screening.findings if one.is_sent]
+        for at, one in enumerate(fitted.shaped):
+            finding = one.finding
+            if one.work is not None:
+                part = finding.shaped or finding.part
+                data, made[at] = self._examiner.made(
+                    part, one.work, partial(progress, at) if progress else None, cancelled
+                )
+                finding = replace(finding, shaped=replace(part, source=data, declared_mime=made[at].mime))
+            done[id(sent[at])] = finding
+        findings = tuple(done.get(id(one), one) for one in screening.findings)
+        request = rewritten(fitted.original, replace(screening, findings=findings))
+        level = next((one.controls.media_resolution for one in fitted.plan.parts), MediaResolution.UNSPECIFIED)
+        request = with_resolution(request, level)
+        after = self.weigh_request(request, asked)
+        return replace(fitted, request=request, after=after, works={}, made=made)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
