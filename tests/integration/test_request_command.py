@@ -622,14 +622,14 @@ def test_what_cannot_be_sent_is_not_written(run: Run, tmp_path: Path) -> None:
     assert not Path("out.json").exists()
 
 
-def test_a_pending_conversion_is_told(run: Run, tmp_path: Path) -> None:
+def test_what_has_to_become_another_format_first_is_not_written(run: Run, tmp_path: Path) -> None:
     gif = inline(media.picture((64, 64), "GIF"), "image/gif")
     path = written(tmp_path / "r.json", {"contents": [said("user", "hm", gif)]})
 
     found = run("convert", path, "--to", "rest")
 
-    assert found.exit_code == 0
-    assert "contents[0].parts[1]: still image/gif, which has to become image/png first" in found.stderr
+    assert (found.exit_code, found.stdout) == (4, "")
+    assert "contents[0].parts[1]: gemini-3.8-flash takes no image/gif; it becomes image/png first" in found.stderr
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "hello", '{"contents": [{"parts": [{"text": 1}]}]}', "", '{"a": '])

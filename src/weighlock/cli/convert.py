@@ -13,7 +13,7 @@ from weighlock.cli.check import EXIT_UNREADABLE, spooled_input
 from weighlock.cli.files import replace_file
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, read_any, say_broken
-from weighlock.errors import InputError
+from weighlock.errors import InputError, UnsupportedMedia
 from weighlock.preflight import Preflight
 from weighlock.request import Backend, MediaPart, Request
 from weighlock.scales import Asked
@@ -102,9 +102,8 @@ def _screened(preflight: Preflight, request: Request, asked: Asked) -> tuple[Req
     if not screening.errors:
         _say_all(f"{one.place}: {done_in_words(one)}" for one in screening.findings if not is_untouched(one))
         _say_all(f"{one.place}: {change_in_words(one)}" for one in screening.changes)
-        for one in screening.pending:
-            _say_all([f"{one.place}: still {one.medium.mime}, which has to become {one.decision.send_as} first"])
-    return screened.request, screening.errors
+    unconverted = (UnsupportedMedia(f"{one.place}: {one.decision.reason} first") for one in screening.pending)
+    return screened.request, (*screening.errors, *unconverted)
 
 
 def _written(loaded: Loaded, request: Request, form: str, *, drop_settings: bool) -> bytes:

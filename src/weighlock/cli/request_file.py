@@ -157,5 +157,6 @@ def _loaded(label: str, form: str, body: bytes) -> Loaded:
 
 def say_broken(broken: Broken) -> None:
     """One line on standard error."""
-    error = broken.error
-    click.echo(printable(f"weighlock: {broken.label}: {error.code}: {error.message}"), err=True)
+    error, place = broken.error, broken.error.figures.get("place")
+    where = f"{place}: " if place and not error.message.startswith(str(place)) else ""
+    click.echo(printable(f"weighlock: {broken.label}: {error.code}: {where}{error.message}"), err=True)

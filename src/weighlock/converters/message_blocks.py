@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, assert_never
@@ -12,7 +13,8 @@ from weighlock.errors import InputError, MalformedMedia, UnreadableSource
 from weighlock.request import Json, MediaPart, OpaquePart, Part, Place, TextPart, ToolCallPart, ToolResultPart, Uri
 from weighlock.written import listed
 
-_WRAPPED = "generateContentRequest."
+_A_PLACE = re.compile(r"(?:generateContentRequest\.|generate_content_request\.)?contents\[\d+\]\.")
+_A_NOTE = re.compile(r"media_note(?:_\d+)?")
 
 
 def user_block(part: Part, place: Place, where: str) -> dict[str, Json]:
@@ -57,7 +59,7 @@ def _medium(part: MediaPart, place: Place, where: str) -> dict[str, Json]:
     kind = main if main in ("image", "audio", "video") else "document"
     block = {"type": kind, "media_type": part.declared_mime, "source": _source(part, place)}
     # A label that only says where the medium stands is no name of it.
-    named = part.label.removeprefix(_WRAPPED) not in ("", str(place), where)
+    named = part.label not in ("", where) and not _A_PLACE.match(part.label)
     name = part.label if named else shown
     return {**block, "name": name} if name else block
 
@@ -89,7 +91,7 @@ def _bytes(source: bytes | Path | BinaryIO) -> bytes:
 
 
 def response_text(response: Json, place: Place) -> str:
-    """A tool's `{"result": text}` is that text; anything else its JSON.
+    """A tool's `{"result": text}` is that text, what screening noted of its media behind it; anything else its JSON.
 
     Raises:
         InputError: it is no JSON value; a medium a tool returned raw must have left before.
@@ -98,12 +100,18 @@ def response_text(response: Json, place: Place) -> str:
         return ""
     if isinstance(response, Mapping):
         response = dict(response)
-        if response.keys() == {"result"} and isinstance(response["result"], str):
-            return response["result"]
+        said = response.get("result")
+        if isinstance(said, str) and all(_is_note(key, value) for key, value in response.items() if key != "result"):
+            notes = "".join(f"[{value}]" for key, value in response.items() if key != "result")
+            return f"{said}\n{notes}" if said and notes else said or notes
     try:
         return json.dumps(response, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise cannot("a response that is no JSON", place) from None
+
+
+def _is_note(key: str, value: Json) -> bool:
+    return isinstance(value, str) and _A_NOTE.fullmatch(key) is not None
 
 
 def refuse_others(fields: Mapping[str, Json], place: Place, *known: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weighlock import mime
 from weighlock.encoded import Base64
@@ -22,8 +22,8 @@ LEAST_BARE_CHARS = 4096
 """Of base64 that nothing announces."""
 _LEAST_ANNOUNCED_CHARS = 32
 """Of what a data URI or a MIME type beside it announces."""
-_LEAST_ICON_CHARS, _MOST_SMALL = 1024, 4
-"""More small data URIs than this in one text are the icons of a page, and each costs less as text than as a picture."""
+_LEAST_LONG_CHARS = 1024
+"""Of a run that is looked for by its length; a shorter one needs a data URI or a MIME type beside it."""
 _LABELS = ("mimeType", "mime_type", "mediaType", "media_type", "contentType", "content_type")
 _MEDIA_LABEL = re.compile(r"(?:image|audio|video)/|application/(?:x-)?pdf", re.IGNORECASE)
 _SUBTYPES = {
@@ -41,13 +41,13 @@ _ALONE = rf"(?<!{_B64})"
 _URI_HEAD = r"data:([^,;\s\"'\\]{0,100})(?:;[^,;\s\"'\\]{1,60}){0,4}?;base64, ?"
 _DATA_URI = re.compile(rf"{_URI_HEAD}$", re.IGNORECASE)
 _SMALL_URI = re.compile(
-    rf"{_URI_HEAD}({_B64}{{{_LEAST_ANNOUNCED_CHARS},{_LEAST_ICON_CHARS - 1}}}+(?!{_B64})={{0,2}})", re.IGNORECASE
+    rf"{_URI_HEAD}({_B64}{{{_LEAST_ANNOUNCED_CHARS},{_LEAST_LONG_CHARS - 1}}}+(?!{_B64})={{0,2}})", re.IGNORECASE
 )
 _LONGEST_PREFIX = 400
-_ONE_RUN = re.compile(rf"{_ALONE}{_B64}{{{_LEAST_ICON_CHARS},}}={{0,2}}")
-_SLASH = r"\\+/|\\+u002[BbFf]"
+_ONE_RUN = re.compile(rf"{_ALONE}{_B64}{{{_LEAST_LONG_CHARS},}}={{0,2}}")
+_SLASH = r"\\+/|\\+u002[BbFf]|%2[BbFf]"
 _ESCAPED_RUN = re.compile(rf"{_ALONE}(?:{_SLASH})?{_B64}++(?:(?:{_SLASH}){_B64}*+)+={{0,2}}")
-"""As some JSON writers put it: `/` behind a backslash, `+` by its number."""
+"""As some JSON writers put it: `/` behind a backslash, `+` by its number; or as in an address."""
 _BREAK = r"(?:\r?\n|\\+r\\+n|\\+n)[ \t]*"
 _WRAPPED_RUN = re.compile(rf"{_ALONE}{_B64}{{40,1000}}+(?:{_BREAK}{_B64}{{1,1000}}+(?!{_B64}))+={{0,2}}")
 """As `base64` prints it: in lines no longer than some mail programs', also indented or within a JSON text."""
@@ -56,6 +56,11 @@ _WORD = re.compile(r"[A-Za-z]{1,20}")
 _MAGIC = re.compile("iVBORw0KGgo|/9j/|UklGR|R0lGOD|JVBERi0|SUQz|AAAA.{3,5}0eX|GkXfo|T2dnU|ZkxhQ")
 """How the media most often met begin in base64."""
 _GLUED_CHARS = 64
+_LABEL_IN_TEXT = re.compile(
+    rf"(?:{'|'.join(_LABELS)})\\*[\"']\s*:\s*\\*[\"']((?:image|audio|video)/[\w.+-]+|application/pdf)"
+)
+_QUOTED_RUN = re.compile(rf"\\*[\"']({_B64}{{{_LEAST_ANNOUNCED_CHARS},}}+={{0,2}})\\*[\"']")
+"""What JSON within a text names a media type for."""
 _PLAIN_START = re.compile(rf"{_B64}{{24}}")
 
 Path = tuple[str | int, ...]
@@ -72,6 +77,8 @@ class Embedded:
     """The characters of the string at `path` that are it, `data:…;base64,` included."""
     part: MediaPart
     medium: Identified
+    within: bool = False
+    """It is a piece of a text that says something else too."""
     raw: bool = False
     """The value itself is a medium, as a Python tool returned it; there are no characters yet."""
     cut: bool = False
@@ -158,15 +165,15 @@ def _in_text(text: str, path: Path, label: str | None) -> Iterator[Embedded]:
     if whole is not None:
         yield whole
     else:
-        for cluster in _clusters(text):
-            yield from _media_of(text, path, cluster)
+        labels = {label[1] for label in _LABEL_IN_TEXT.finditer(text)}
+        label = labels.pop() if len(labels) == 1 else "application/octet-stream" if labels else None
+        for cluster in _clusters(text, announced=label is not None):
+            yield from _media_of(text, path, cluster, label)
 
 
-def _clusters(text: str) -> Iterator[list[tuple[int, int]]]:
+def _clusters(text: str, *, announced: bool) -> Iterator[list[tuple[int, int]]]:
     """Runs of base64, those that overlap together: one way of writing may see a piece of what another sees whole."""
-    spans = sorted(_small_uris(text))
-    if len(text) >= _LEAST_ICON_CHARS:
-        spans = sorted((*spans, *_runs(text)))
+    spans = sorted({*_announced(text, announced), *(_runs(text) if len(text) >= _LEAST_LONG_CHARS else ())})
     cluster: list[tuple[int, int]] = []
     end = -1
     for span in spans:
@@ -179,24 +186,28 @@ def _clusters(text: str) -> Iterator[list[tuple[int, int]]]:
         yield cluster
 
 
-def _media_of(text: str, path: Path, cluster: list[tuple[int, int]]) -> list[Embedded]:
-    """The media of overlapping runs, the longest reading first."""
+def _announced(text: str, labelled: bool) -> Iterator[tuple[int, int]]:
+    """Short runs that a data URI or a label in JSON within the text announces."""
+    if ";base64," in text:
+        yield from (uri.span(2) for uri in _SMALL_URI.finditer(text))
+    if labelled:
+        yield from (run.span(1) for run in _QUOTED_RUN.finditer(text))
+
+
+def _media_of(text: str, path: Path, cluster: list[tuple[int, int]], label: str | None) -> list[Embedded]:
+    """The media of overlapping runs, the longest reading first. `label` is what JSON within the text calls them."""
     found: list[Embedded] = []
-    for start, end in sorted(set(cluster), key=lambda span: span[0] - span[1]):
+    for start, end in sorted(cluster, key=lambda span: span[0] - span[1]):
         prefix = _DATA_URI.search(text, max(0, start - _LONGEST_PREFIX), start)
-        if prefix is None and end - start < LEAST_BARE_CHARS:
+        if prefix is None and label is None and end - start < LEAST_BARE_CHARS:
             continue
-        declared, begin = (prefix[1] or None, prefix.start()) if prefix else (None, start)
+        declared, begin = (prefix[1] or None, prefix.start()) if prefix else (label, start)
         if any(begin < other.end and other.start < end for other in found):
             continue
-        if one := _medium(text[start:end], path, declared, begin, end):
-            found.append(one)
+        one = _medium(text[start:end], path, declared, begin, end)
+        if one is not None and not (one.cut and end - start < LEAST_BARE_CHARS):  # a scrap shows how one is written
+            found.append(replace(one, within=True))
     return sorted(found, key=lambda one: one.start)
-
-
-def _small_uris(text: str) -> list[tuple[int, int]]:
-    found = [uri.span(2) for uri in _SMALL_URI.finditer(text)] if ";base64," in text else []
-    return found if len(found) <= _MOST_SMALL else []
 
 
 def _whole(text: str, path: Path, label: str | None) -> Embedded | None:
@@ -220,14 +231,14 @@ def _whole(text: str, path: Path, label: str | None) -> Embedded | None:
 def _runs(text: str) -> Iterator[tuple[int, int]]:
     """Long runs, in every way of writing the text may use."""
     patterns = [_ONE_RUN]
-    if "\\" in text:
+    if "\\" in text or "%2" in text:
         patterns.append(_ESCAPED_RUN)
     if "\n" in text or "\\" in text:
         patterns.append(_WRAPPED_RUN)
     for pattern in patterns:
         for run in pattern.finditer(text):
             end = run.end() if pattern is not _WRAPPED_RUN else run.start() + _lines_end(run[0])
-            if end - run.start() >= _LEAST_ICON_CHARS:
+            if end - run.start() >= _LEAST_LONG_CHARS:
                 yield run.start(), end
 
 
@@ -292,6 +303,8 @@ def _unwrapped(run: str) -> str:
         run = re.sub(r"\\+u002[Bb]", "+", run)
         run = re.sub(r"\\+(?:/|u002[Ff])", "/", run)
         run = re.sub(r"\\+[rn]", "", run)
+    if "%" in run:
+        run = re.sub("%2[Ff]", "/", re.sub("%2[Bb]", "+", run))
     if any(blank in run for blank in " \n\t\r"):
         run = "".join(run.split())
     # A tool that shortens its output cuts anywhere; what is left of the last byte says nothing.

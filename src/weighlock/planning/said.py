@@ -72,7 +72,9 @@ def _texts(part: Part) -> list[str]:
             return [text]
         case ToolResultPart(response=response):
             return list(strings_of(response))
-        case ToolCallPart(wire=wire) | OpaquePart(wire=wire):
+        case ToolCallPart(name=name, wire=wire):
+            return [name, *strings_of((wire.get("functionCall") or {}).get("args"))]
+        case OpaquePart(wire=wire):
             return list(strings_of({key: value for key, value in wire.items() if key != "thoughtSignature"}))
         case _:
             return []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from weighlock import mime
 from weighlock.errors import (
     InputError,
     MalformedMedia,
@@ -17,22 +18,25 @@ from weighlock.errors import (
     UnknownMediaType,
     UnsupportedMedia,
 )
+from weighlock.media.facts import TextSizes
+from weighlock.media.text import request_tokens
 from weighlock.planning import embedded, structure
 from weighlock.planning.carrying import Action, Base64InToolText, Code, Decision, ToolMedia, decide
 from weighlock.planning.embedded import Embedded
-from weighlock.planning.identify import Identified, identify
+from weighlock.planning.identify import Identified, identify, window_of
 from weighlock.request import (
     Backend,
     Carrier,
     Json,
     MediaPart,
+    Modality,
     Place,
     Request,
     TextPart,
     ToolResultPart,
     Turn,
 )
-from weighlock.rules import ModelRules
+from weighlock.rules import Controls, ModelRules
 from weighlock.written import plain
 
 
@@ -43,6 +47,9 @@ class Policy:
     tool_media: ToolMedia = ToolMedia.FILTER
     base64_in_tool_text: Base64InToolText = Base64InToolText.LIFT
     refuse_mislabelled: bool = False
+
+
+_PLAIN = Controls()
 
 
 class Repair(StrEnum):
@@ -125,12 +132,17 @@ class Screening:
         return tuple(one for one in self.findings if one.decision.convert)
 
     def demand_sendable(self) -> None:
-        """Does nothing where the request can be sent.
+        """Does nothing where the request can be sent as it now is.
 
         Raises:
-            InputError: the first reason why not; `figures["others"]` holds the messages of the rest.
+            InputError: the first reason why not, media among them that have to become another format first;
+                `figures["others"]` holds the messages of the rest.
         """
-        if errors := self.errors:
+        unconverted = (
+            UnsupportedMedia(f"{one.place}: {one.decision.reason} first", place=str(one.place), mime=one.medium.mime)
+            for one in self.pending
+        )
+        if errors := (*self.errors, *unconverted):
             errors[0].figures["others"] = [error.message for error in errors[1:]]
             raise errors[0]
 
@@ -229,12 +241,25 @@ class _Look:
             case Base64InToolText.KEEP:
                 return Decision(action=Action.KEEP, code=Code.BASE64_TEXT, reason="base64_in_tool_text: keep")
             case Base64InToolText.NOTE:
-                return Decision(action=Action.REMOVE, code=Code.BASE64_TEXT, reason="base64_in_tool_text: note")
+                reason = "base64 text is not passed on here"
+                return Decision(action=Action.REMOVE, code=Code.BASE64_TEXT, reason=reason)
             case Base64InToolText.LIFT:
+                if self._is_cheaper_as_text(hidden):
+                    return Decision(action=Action.KEEP, code=Code.BASE64_TEXT, reason="costs less as text")
                 if hidden.cut:
                     words = "the base64 text ends before the medium does"
                     return Decision(action=Action.REMOVE, code=Code.CUT_OFF, reason=words)
                 return self.decide(hidden.medium, Carrier.TOOL_RESULT)
+
+    def _is_cheaper_as_text(self, hidden: Embedded) -> bool:
+        """Whether a picture within a text, such as an icon of a page, costs more than the characters it takes there."""
+        if not hidden.within or hidden.medium.modality is not Modality.IMAGE:
+            return False
+        size = mime.image_size(window_of(hidden.part), hidden.medium.mime or "")
+        if size is None:
+            return False
+        _, tokens, _ = self.rules.image(_PLAIN).area.count(*size.displayed_px)
+        return request_tokens(TextSizes(content_chars=hidden.chars), self.rules.text).high < tokens
 
 
 # ---- a tool's answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weighlock.errors import InputError, MalformedRequest, MediaTooLarge, UnsupportedMedia
 from weighlock.planning.identify import Identified
@@ -43,12 +43,12 @@ def problems(request: Request, sent: Sent, rules: ModelRules, *, without_chars: 
 def unanswered(request: Request) -> Iterator[MalformedRequest]:
     """Calls and results that do not match: the results of all calls of a turn follow it directly, one each."""
     calls: list[ToolCallPart] = []
-    results: list[ToolResultPart] = []
+    results: list[tuple[Place, ToolResultPart]] = []
     called_at = run_at = last = -1
     for number, turn in request.beyond_text():
         if number is None:
             continue
-        answers = [part for part in turn.parts if isinstance(part, ToolResultPart)]
+        answers = [(Place(number, at), part) for at, part in enumerate(turn.parts) if isinstance(part, ToolResultPart)]
         if results and (not answers or last + 1 < number):
             yield from _matched(calls, results, called_at, run_at)
             calls, results = [], []
@@ -96,9 +96,9 @@ def _interrupted(request: Request, called_at: int, number: int, *, answered: boo
 
 
 def _matched(
-    calls: list[ToolCallPart], results: list[ToolResultPart], called_at: int, run_at: int
+    calls: list[ToolCallPart], results: list[tuple[Place, ToolResultPart]], called_at: int, run_at: int
 ) -> Iterator[MalformedRequest]:
-    if any("willContinue" in result.carried.get("functionResponse", {}) for result in results):
+    if any("willContinue" in result.carried.get("functionResponse", {}) for _, result in results):
         return  # a tool that answers in instalments
     place = Place(run_at)
     if not calls:
@@ -111,12 +111,20 @@ def _matched(
             f"of {Place(called_at)}",
         )
         return
-    told = all(call.call_id for call in calls) and all(result.call_id for result in results)
-    called = Counter(str(call.call_id if told else call.name) for call in calls)
-    answered = Counter(str(result.call_id if told else result.name) for result in results)
-    if strangers := answered - called:
-        what = "has the id" if told else "is named"
-        yield _malformed(place, f"a function response {what} {quoted(next(iter(strangers)))}, which no call has")
+    told = all(call.call_id for call in calls) and all(_sent_id(result) for _, result in results)
+    open_calls = Counter(str(call.call_id if told else call.name) for call in calls)
+    for at, result in results:
+        answered = str(_sent_id(result) if told else result.name)
+        if not open_calls[answered]:
+            what = "has the id" if told else "is named"
+            yield _malformed(at, f"a function response {what} {quoted(answered)}, which no call has")
+            return
+        open_calls[answered] -= 1
+
+
+def _sent_id(result: ToolResultPart) -> str | None:
+    """The id that travels with a result; some formats know one and send none."""
+    return None if "id" in result.carried.get("functionResponse", {}) else result.call_id
 
 
 def _number(count: int, what: str) -> str:
@@ -186,16 +194,19 @@ def _text_chars(request: Request) -> int:
 
 
 def strings_of(value: Json) -> Iterator[str]:
-    """Every text within a JSON value; the keys are none."""
+    """Everything a JSON value says: its texts, the keys, and numbers as they are written."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
             yield value
-        elif isinstance(value, dict):
+        elif isinstance(value, Mapping):
+            yield from value
             waiting += value.values()
         elif isinstance(value, list | tuple):
             waiting += value
+        elif isinstance(value, bool | int | float):
+            yield str(value)
 
 
 def _media_alone(request: Request, rules: ModelRules) -> Iterator[InputError]:

@@ -10,6 +10,7 @@ import random
 import textwrap
 import time
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -338,11 +339,21 @@ def test_a_small_data_uri_within_a_text_is_found(around: str) -> None:
     assert bytes_of(the_one({"result": text})) == SMALL
 
 
-def test_the_small_icons_of_a_page_stay_where_they_are() -> None:
-    icon = f'<img src="data:image/png;base64,{encode(SMALL)}">'
+def test_scraps_that_show_how_one_is_written_are_no_media() -> None:
+    assert find({"result": f"Use e.g. `data:image/png;base64,{encode(SMALL)[:48]}...` in your CSS"}) == []
 
-    assert find({"result": icon * 5}) == []
-    assert len(find({"result": icon * 4})) == 4
+
+@pytest.mark.parametrize("wrap", [json.dumps, lambda value: json.dumps(json.dumps(value))])
+def test_small_media_that_json_within_a_text_labels_are_found(wrap: Callable[[Json], str]) -> None:
+    one = the_one({"output": wrap({"content": [{"type": "image", "data": encode(SMALL), "mimeType": "image/png"}]})})
+
+    assert (bytes_of(one), one.medium.declared_mime, one.within) == (SMALL, "image/png", True)
+
+
+def test_a_data_uri_as_an_address_holds_it_is_found() -> None:
+    coded = encode(BIG).replace("+", "%2B").replace("/", "%2F")
+
+    assert bytes_of(the_one({"result": f"data:image/png;base64,{coded}"})) == BIG
 
 
 # ---- properties

@@ -28,6 +28,7 @@ from weighlock.errors import (
 )
 from weighlock.planning.carrying import Action, Base64InToolText, Code, ToolMedia
 from weighlock.planning.rewrite import NOTE_KEY, rewritten
+from weighlock.planning.said import text_sizes
 from weighlock.planning.screen import Policy, Repair, Screening, screen
 from weighlock.request import (
     NOTHING,
@@ -722,3 +723,39 @@ def test_lines_in_a_tool_s_name_stay_within_its_tag() -> None:
     said = out.turns[3].parts[0]
     assert isinstance(said, TextPart)
     assert "\n" not in said.text
+
+
+def test_icons_within_a_text_stay_where_they_cost_less_and_a_picture_shown_alone_is_lifted() -> None:
+    icon = f"data:image/png;base64,{encode(PNG)}"
+
+    page, _ = screened(answered(result(response={"html": f'<img src="{icon}"> ' * 9})))
+    alone, _ = screened(answered(result(response={"shot": icon})))
+
+    assert [
+        len(part.media)
+        for part in (page.turns[2].parts[0], alone.turns[2].parts[0])
+        if isinstance(part, ToolResultPart)
+    ] == [0, 1]
+
+
+def test_numbers_and_keys_of_a_tool_s_answer_weigh_too() -> None:
+    rows = [{"longitude": 0.125 * at, "open": True} for at in range(1000)]
+
+    sizes = text_sizes(answered(result(response={"rows": rows})))
+
+    assert sizes.content_chars > 1000 * len("longitude0.125openTrue")
+
+
+def test_a_result_is_matched_by_its_name_where_its_id_does_not_travel() -> None:
+    unsent = ToolResultPart(name="zzz", call_id="1", response={}, carried={"functionResponse": {"id": None}})
+
+    (error,) = screened(answered(unsent, calls=(call("a", "1"),)))[1].problems
+
+    assert error.message == "contents[2].parts[0]: a function response is named 'zzz', which no call has"
+
+
+def test_media_that_have_to_become_another_format_are_not_sendable_as_they_are() -> None:
+    _, screening = screened(request_of(user(text("look"), medium(GIF, "image/gif"))))
+
+    with pytest.raises(UnsupportedMedia, match=r"contents\[0\].parts\[1\]: .* it becomes image/png first"):
+        screening.demand_sendable()

@@ -129,22 +129,22 @@ MISMATCHED = {
     ),
     "another name": (
         (user(text()), model(call("a")), user(result("b"))),
-        "contents[2]",
+        "contents[2].parts[0]",
         "a function response is named 'b', which no call has",
     ),
     "another id": (
         (user(text()), model(call("a", "1")), user(result("a", "2"))),
-        "contents[2]",
+        "contents[2].parts[0]",
         "a function response has the id '2', which no call has",
     ),
     "one id twice": (
         (user(text()), model(call("a", "1"), call("a", "2")), user(result("a", "1"), result("a", "1"))),
-        "contents[2]",
+        "contents[2].parts[1]",
         "a function response has the id '1', which no call has",
     ),
     "one name twice": (
         (user(text()), model(call("a"), call("b")), user(result("a"), result("a"))),
-        "contents[2]",
+        "contents[2].parts[1]",
         "a function response is named 'a', which no call has",
     ),
     "deep in the history": (
@@ -229,7 +229,7 @@ def test_media_in_tool_results_count_and_those_taken_out_do_not() -> None:
 
 
 def test_bytes_inline_are_counted_as_base64_with_the_text_to_the_byte() -> None:
-    chars = len(encode(PNG)) + len(encode(WAV)) + len("hello") + len("ok")
+    chars = len(encode(PNG)) + len(encode(WAV)) + len("hello") + len("result") + len("ok")
     turns = (user(text(), medium()), model(call()), user(result()), user(medium(WAV, "audio/wav")))
 
     assert problems(*turns, rules=rules_for(inline_request_bytes=chars)) == ()
