@@ -9,7 +9,7 @@ from enum import StrEnum
 from weighlock.media.facts import TextSizes
 from weighlock.media.text import request_tokens
 from weighlock.planning.admit import LimitCheck
-from weighlock.planning.levers import Lever, Rung
+from weighlock.planning.levers import Lever, Rung, is_visual
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Modality
 from weighlock.rules import Controls, ModelRules
@@ -56,6 +56,7 @@ class Bench:
     ) -> None:
         self.given, self.rules = tuple(given), rules
         self._memory = {} if memory is None else memory
+        self._visual = [at for at, part in enumerate(self.given) if is_visual(part)]
 
     def parts(self, moves: Iterable[Move]) -> list[Weighed]:
         """Every part as it weighs under the moves."""
@@ -68,7 +69,7 @@ class Bench:
         """The last rung of every lever, by part."""
         found: dict[int, dict[Lever, Rung]] = {}
         for move in moves:
-            for at in range(len(self.given)) if move.request_wide else move.unit:
+            for at in self._visual if move.request_wide else move.unit:
                 if (rung := move.on(at)) is not None and self.given[at].error is None:
                     found.setdefault(at, {})[move.lever] = rung
         return found
@@ -83,8 +84,6 @@ class Bench:
             controls = rung.on(controls)
         if controls == given.controls:
             return given
-        if isinstance(given.examined.facts, TextSizes):  # of a turn, not of the conversation: nothing to remember
-            return replace(given, controls=controls)
         found = self._memory.get((at, controls))
         if found is None:
             found = self._memory[at, controls] = weigh(given.examined, controls, self.rules)
