@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from weighlock.errors import BudgetExceeded
-from weighlock.media.work import Work
+from weighlock.media.work import Made, Work
 from weighlock.planning.admit import LimitCheck
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
+from weighlock.planning.shape import Shaped
 from weighlock.planning.steps import Plan, Step
 from weighlock.report import SCHEMA, Report, part_dict, scale_dict
 from weighlock.request import Request
@@ -33,6 +35,12 @@ class Fitted:
     """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
     obstacles: tuple[Obstacle, ...] = ()
     """Why no part gets lighter still."""
+    made: Mapping[int, Made] = field(default_factory=lambda: MappingProxyType({}))
+    """What came of the works, by the same part."""
+    shaped: tuple[Shaped, ...] = field(default=(), repr=False)
+    """The media as planned, in the order of the parts."""
+    original: Request = field(default_factory=lambda: Request(turns=()), repr=False)
+    """As the caller sent it."""
 
     @property
     def is_sendable(self) -> bool:
@@ -109,6 +117,16 @@ class Fitted:
             ],
             "works": [
                 {"part": at, "kind": type(work).__name__, **_plain(asdict(work))} for at, work in self.works.items()
+            ],
+            "made": [
+                {
+                    "part": at,
+                    "mime": made.mime,
+                    "size_bytes": made.size_bytes,
+                    "actual_start_s": made.actual_start_s,
+                    "notes": list(made.notes),
+                }
+                for at, made in self.made.items()
             ],
             "screening": self.before.screening and screening_dict(self.before.screening, self.before.parts, None),
             "confinement": self.before.confinement and dict(self.before.confinement),

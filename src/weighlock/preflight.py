@@ -5,9 +5,10 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
 from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
+from weighlock.media.work import Made
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import is_visual
@@ -34,6 +36,8 @@ from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
+_MOST_TIMED = 64
+"""Removed recordings of a request whose length is looked up: each new one costs a child process."""
 Parts = Iterable[MediaPart | Path | str] | MediaPart | Path | str
 
 
@@ -210,7 +214,49 @@ class Preflight:
             plan=found,
             works={at: one.work for at, one in enumerate(parts) if one.work is not None},
             obstacles=obstacles(found, scales.rules, scales.shaping),
+            shaped=tuple(parts),
+            original=request,
         )
+
+    def carry_out(
+        self,
+        fitted: Fitted,
+        asked: Asked | None = None,
+        *,
+        progress: Callable[[int, float], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Fitted:
+        """The works of a plan, done in the confined worker, and the request with what came of them.
+
+        The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
+        done. The same object where there is nothing to do.
+
+        Raises:
+            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            Cancelled: `cancelled` said so.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        screening = fitted.before.screening
+        if not fitted.works or screening is None:
+            return fitted
+        made: dict[int, Made] = {}
+        done: dict[int, Finding] = {}
+        sent = [one for one in screening.findings if one.is_sent]
+        for at, one in enumerate(fitted.shaped):
+            finding = one.finding
+            if one.work is not None:
+                part = finding.shaped or finding.part
+                data, made[at] = self._examiner.made(
+                    part, one.work, partial(progress, at) if progress else None, cancelled
+                )
+                finding = replace(finding, shaped=replace(part, source=data, declared_mime=made[at].mime))
+            done[id(sent[at])] = finding
+        findings = tuple(done.get(id(one), one) for one in screening.findings)
+        request = rewritten(fitted.original, replace(screening, findings=findings))
+        level = next((one.controls.media_resolution for one in fitted.plan.parts), MediaResolution.UNSPECIFIED)
+        request = with_resolution(request, level)
+        after = self.weigh_request(request, asked)
+        return replace(fitted, request=request, after=after, works={}, made=made)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
@@ -218,16 +264,20 @@ class Preflight:
 
     def _screened(self, request: Request, scales: Scales) -> Screened:
         screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
-        timed = tuple(self._timed(one) for one in screening.findings)
-        screening = replace(screening, findings=timed)
+        screening = replace(screening, findings=self._timed(screening.findings))
         return Screened(request=rewritten(request, screening), screening=screening)
 
-    def _timed(self, finding: Finding) -> Finding:
-        """With how long it plays, where a note will say so."""
-        removed = finding.decision.action is Action.REMOVE and finding.medium.error is None
-        if not removed or finding.medium.modality not in (Modality.AUDIO, Modality.VIDEO):
-            return finding
-        return replace(finding, seconds=self._examiner.seconds(finding.part))
+    def _timed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+        """With how long the recordings play that leave a note; of the first ones, so that notes stay the same."""
+        removed = [
+            one
+            for one in findings
+            if one.decision.action is Action.REMOVE
+            and one.medium.error is None
+            and one.medium.modality in (Modality.AUDIO, Modality.VIDEO)
+        ][:_MOST_TIMED]
+        seconds = dict(zip(map(id, removed), self._examiner.seconds([one.part for one in removed]), strict=True))
+        return tuple(replace(one, seconds=seconds[id(one)]) if id(one) in seconds else one for one in findings)
 
     def _examined(self, screening: Screening, resolution: MediaResolution, rules: ModelRules) -> list[Examined]:
         """Every medium of a request that is sent, with what the request itself asks of it."""

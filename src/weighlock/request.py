@@ -95,6 +95,9 @@ class Uri:
 
     text: str
 
+    def __repr__(self) -> str:
+        return f"Uri({self.text.partition(':')[0][:10]}:…)"  # the rest may hold a key
+
 
 Source = bytes | Path | Base64 | Uri | BinaryIO
 """Where a medium's bytes are. A binary file object is read from its start, and left where it stood."""

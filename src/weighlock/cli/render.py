@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -181,15 +181,15 @@ class Csv:
         self.as_one = as_one
         self._blank = ("",) * len(self._SCREENED) if screened else ()
         self._out = csv.writer(sys.stdout, lineterminator="\n")
-        self._out.writerow((*self._FIELDS, *(self._SCREENED if screened else ())))
+        self._write((*self._FIELDS, *(self._SCREENED if screened else ())))
 
     def add(self, reports: Sequence[Report]) -> None:
         for report in reports:
             if self.as_one:
                 for part, cost in zip(report.parts, report.costs, strict=True):
-                    self._out.writerow((*self._row(report, part, by_modality([part]), cost), *self._blank))
+                    self._write((*self._row(report, part, by_modality([part]), cost), *self._blank))
             else:
-                self._out.writerow((*self._row(report, report.parts[0], report.tokens, report.cost), *self._blank))
+                self._write((*self._row(report, report.parts[0], report.tokens, report.cost), *self._blank))
 
     def add_request(self, label: str, reports: Sequence[Report]) -> None:
         """A row a medium, sent or not; then one a text, a repair and a problem."""
@@ -198,21 +198,24 @@ class Csv:
             by_part = {one["part"]: one for one in told if one["part"] is not None}
             for index, (part, cost) in enumerate(zip(report.parts, report.costs, strict=True)):
                 row = self._row(report, part, by_modality([part]), cost)
-                self._out.writerow((*row, *self._said(label, by_part.get(index, {}))))
+                self._write((*row, *self._said(label, by_part.get(index, {}))))
             for one in told:
                 if one["part"] is None:
-                    self._out.writerow((*self._untold(report, one), *self._said(label, one)))
+                    self._write((*self._untold(report, one), *self._said(label, one)))
             for one in screening["changes"]:
-                self._out.writerow((*self._untold(report, {}), *self._said(label, one)))
+                self._write((*self._untold(report, {}), *self._said(label, one)))
             for one in screening["problems"]:
                 said = {"place": one["place"], "reason": one["message"]}
-                self._out.writerow((*self._untold(report, {"error": one}), *self._said(label, said)))
+                self._write((*self._untold(report, {"error": one}), *self._said(label, said)))
 
     def add_broken(self, label: str, error: WeighlockError) -> None:
         """A file that is no request."""
-        known = {"source": _harmless(label), "verdict": Decision.UNKNOWN.value, "error": error.code}
+        known = {"source": label, "verdict": Decision.UNKNOWN.value, "error": error.code}
         said = {"place": error.figures.get("place"), "reason": error.message}
-        self._out.writerow((*(known.get(name, "") for name in self._FIELDS), *self._said(label, said)))
+        self._write((*(known.get(name, "") for name in self._FIELDS), *self._said(label, said)))
+
+    def _write(self, row: Iterable[Any]) -> None:
+        self._out.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
 
     def _untold(self, report: Report, one: Mapping[str, Any]) -> list[Any]:
         """What is no part of what would be sent: without figures."""
@@ -229,7 +232,7 @@ class Csv:
 
     def _said(self, label: str, one: Mapping[str, Any]) -> list[str]:
         said = {**one, "request": label}
-        return [_harmless(str(said.get(name) or "")) for name in self._SCREENED]
+        return [str(said.get(name) or "") for name in self._SCREENED]
 
     def close(self, outcome: Outcome) -> None:
         pass
@@ -239,7 +242,7 @@ class Csv:
     ) -> list[Any]:
         part, total = part_dict(weighed, cost), Tally.of(tokens.values())
         return [
-            _harmless(part["source"]),
+            part["source"],
             report.scale.model,
             report.scale.backend.value,
             part["declared_mime"] or "",

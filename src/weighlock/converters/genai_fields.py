@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -90,9 +90,11 @@ def leaf(value: object, place: str) -> Json:
             return value.isoformat().replace("+00:00", "Z")
         case str() | int() | float():
             return value
+        case Iterator():  # reading it would use it up, and the caller's own object with it
+            raise malformed(place, f"holds a {type(value).__name__}, which can be read once only; make it a list")
     try:
         return to_jsonable_python(value)
-    except PydanticSerializationError as error:
+    except (PydanticSerializationError, UnicodeDecodeError) as error:
         raise malformed(place, f"holds an object that has no JSON form ({type(value).__name__})") from error
 
 

@@ -18,6 +18,7 @@ from weighlock.converters import pil_image
 from weighlock.converters.genai_fields import MAX_DEPTH, given, key_text, leaf
 from weighlock.converters.wire import malformed
 from weighlock.encoded import Base64
+from weighlock.errors import WeighlockError
 from weighlock.mime import sniff
 from weighlock.request import Json, MediaPart, Modality, Uri
 
@@ -61,7 +62,12 @@ class _Walk:
                 raise malformed(self._place, "holds an object that contains itself")
             return met[1]
         self._met[id(raw)] = raw, _OPEN
-        result = self._made(raw, depth)
+        try:
+            result = self._made(raw, depth)
+        except (WeighlockError, MemoryError):
+            raise
+        except Exception as error:  # the tool's own object: whatever its properties raise is its own matter
+            raise malformed(self._place, f"holds a {type(raw).__name__} that cannot be read") from error
         self._met[id(raw)] = raw, result
         return result
 
@@ -97,6 +103,8 @@ class _Walk:
             key if type(key) is str else key_text(key, self._place): self._inside(item, depth)
             for key, item in raw.items()
         }
+        if len(fields) != len(raw):
+            raise malformed(self._place, "holds two keys that are one in JSON")
         unchanged = len(fields) == len(raw) and all(fields.get(key, _OPEN) is old for key, old in raw.items())
         return raw if unchanged else fields
 

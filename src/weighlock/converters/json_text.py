@@ -23,7 +23,7 @@ from weighlock.request import Json, MediaPart
 _DEEP, _TOLD_STEPS = 100, 8
 """Levels, where protobuf's own reader stops; and how many of them a message names."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]')
 
 
 class _Twice(dict[str, Json]):
@@ -68,12 +68,34 @@ def dumps(document: Json) -> bytes:
         MalformedRequest: something in it is no JSON value.
     """
     if _is_plain(document):  # msgspec would write NaN as null, a set as a list, and nobody would know
-        with contextlib.suppress(UnicodeEncodeError):  # a lone surrogate, which the other writes as `\ud800`
+        with contextlib.suppress(UnicodeEncodeError, RecursionError):  # a lone surrogate, which the other one escapes
             return msgspec.json.encode(document)
+    return written(document)
+
+
+def written(document: Any) -> bytes:
+    """As `dumps`, of values from anywhere: what contains itself is noticed.
+
+    Raises:
+        MalformedRequest: something in it is no JSON value.
+    """
     try:
-        return json.dumps(document, default=_raw_media, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(document, default=_raw_media, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise malformed("", f"holds what JSON cannot say: {_short(error)}") from None
+    return text.encode()
+
+
+def as_bytes(body: bytes | bytearray | memoryview | str) -> bytes:
+    """A body as it travels.
+
+    Raises:
+        MalformedRequest: text that UTF-8 cannot say.
+    """
+    try:
+        return body.encode() if isinstance(body, str) else bytes(body)
+    except UnicodeEncodeError as error:
+        raise malformed("", f"is no UTF-8: character {error.start:,} is half of one") from None
 
 
 def _is_plain(document: Json) -> bool:
@@ -82,6 +104,8 @@ def _is_plain(document: Json) -> bool:
         value = waiting.pop()
         kind = type(value)
         if kind is dict:
+            if not set(map(type, value)) <= {str}:
+                return False
             waiting += value.values()
         elif kind is list:
             waiting += value

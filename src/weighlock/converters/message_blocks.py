@@ -51,8 +51,8 @@ def _medium(part: MediaPart, place: Place, where: str) -> dict[str, Json]:
     refuse_others(part.carried, place, "inlineData", "fileData")
     shown = None
     for key in ("inlineData", "fileData"):
-        refuse_others(part.carried.get(key, {}), place, "displayName")
-        shown = shown or part.carried.get(key, {}).get("displayName")
+        refuse_others(part.carried.get(key) or {}, place, "displayName")
+        shown = shown or (part.carried.get(key) or {}).get("displayName")
     main = part.declared_mime.partition("/")[0].strip().lower()
     kind = main if main in ("image", "audio", "video") else "document"
     block = {"type": kind, "media_type": part.declared_mime, "source": _source(part, place)}

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
-from weighlock.converters.json_text import dumps, loads
+from weighlock.converters.json_text import as_bytes, dumps, loads, written
 from weighlock.converters.wire import CONTENT, COUNT_TOKENS, PART, check_spellings, kind_of, malformed, recased
 from weighlock.encoded import Base64, encode
+from weighlock.errors import UnreadableSource
 from weighlock.request import (
     NOTHING,
     Json,
@@ -53,7 +54,7 @@ class Parsed:
     """A request and what it was read from."""
 
     request: Request
-    body: bytes
+    body: bytes = field(repr=False)
     """As it came."""
     inner: Mapping[str, Json] = field(repr=False)
     """The JSON the request was read from: the body, or what it wraps."""
@@ -70,12 +71,12 @@ def parse(body: bytes | bytearray | memoryview | str | Mapping[str, Json], *, mo
         MalformedRequest: no JSON, a field of the wrong kind, in two spellings, or a part that holds two things at
             once. Names the place.
     """
-    document = dict(body) if isinstance(body, Mapping) else loads(body)
+    raw = written(body) if isinstance(body, Mapping) else as_bytes(body)
+    document = dict(body) if isinstance(body, Mapping) else loads(raw)
     if not isinstance(document, dict):
         raise malformed("", f"is no object but {kind_of(document)}")
     around, inner, place = _unwrapped(document)
     request = _request(inner, place, model)
-    raw = dumps(document) if isinstance(body, Mapping) else body.encode() if isinstance(body, str) else bytes(body)
     return Parsed(request=request, body=raw, inner=inner, around=around)
 
 
@@ -113,7 +114,8 @@ def _unwrapped(document: dict[str, Json]) -> tuple[Mapping[str, Json] | None, di
     for key in (_WRAPPED, "generate_content_request"):
         if isinstance(inner := document.get(key), dict):
             check_spellings(dict.fromkeys(document), COUNT_TOKENS, "")
-            return {k: v for k, v in document.items() if k != key}, inner, key
+            # `contents` beside it is ignored by the service; what it holds must not travel unscreened.
+            return {k: v for k, v in document.items() if k != key and (k != "contents" or v is None)}, inner, key
     return None, document, ""
 
 
@@ -235,9 +237,10 @@ def _part(part: Json, place: str) -> Part:
         case "inlineData" | "fileData":
             return _medium(part, name, place)
         case "functionCall":
-            call = _object(part[key], f"{place}.{name}")
-            called = _text(call, "name", f"{place}.{name}")
-            return ToolCallPart(name=called, call_id=_id(call, f"{place}.{name}"), wire=recased(part, PART))
+            call, where = _object(part[key], f"{place}.{name}"), f"{place}.{name}"
+            if not call.get("name"):  # a piece of a call that is streamed
+                return OpaquePart(wire=recased(part, PART))
+            return ToolCallPart(name=_text(call, "name", where), call_id=_id(call, where), wire=recased(part, PART))
         case "functionResponse":
             return _tool_result(part, f"{place}.{name}")
         case _:
@@ -259,7 +262,7 @@ def _tool_result(part: dict[str, Json], place: str) -> ToolResultPart:
 
 def _nested(item: Json, place: str) -> MediaPart | OpaquePart:
     item = _object(item, place)
-    held = [name for key in item if (name := _PAYLOADS.get(key)) in ("inlineData", "fileData")]
+    held = [n for key in item if (n := _PAYLOADS.get(key)) in ("inlineData", "fileData") and item[key] is not None]
     if len(held) > 1:
         raise malformed(place, f"holds {' and '.join(map(str, held))}; a part holds one thing")
     return _medium(item, str(held[0]), place) if held else OpaquePart(wire=item)
@@ -284,7 +287,7 @@ def _medium(part: dict[str, Json], name: str, place: str) -> MediaPart:
 
 def _beside(part: Mapping[str, Json], name: str, *told: str) -> Mapping[str, Json]:
     """Everything in a part but what its value tells: its other fields, and those inside `name` other than `told`."""
-    others = {k: v for k, v in recased(dict(part), PART).items() if k != name}
+    others = {k: v for k, v in recased(dict(part), PART).items() if k != name and not (v is None and k in _PAYLOADS)}
     inner = part.get(name)
     if told and isinstance(inner, dict) and (kept := {k: v for k, v in inner.items() if k not in told}):
         others[name] = kept
@@ -395,13 +398,15 @@ def _media(part: MediaPart) -> dict[str, Json]:
 def _base64(source: Any) -> str:
     if isinstance(source, Base64):
         return source.text
-    if isinstance(source, Path):
-        return encode(source.read_bytes())
     if isinstance(source, bytes):
         return encode(source)
-    stood = source.tell()
-    source.seek(0)
     try:
-        return encode(source.read())
-    finally:
+        if isinstance(source, Path):
+            return encode(source.read_bytes())
+        stood = source.tell()
+        source.seek(0)
+        data = source.read()
         source.seek(stood)
+    except (OSError, ValueError) as error:
+        raise UnreadableSource(f"a medium cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return encode(data)

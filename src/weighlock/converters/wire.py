@@ -101,7 +101,7 @@ COUNT_TOKENS = _message(
 def recased(value: Json, message: Message) -> Json:
     """The same value with the fields of known messages in camelCase. What needs no change is the same object."""
     if isinstance(value, list):
-        items = [recased(item, message) for item in value]
+        items = [recased(item, message) if isinstance(item, dict) else item for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
@@ -124,7 +124,8 @@ def check_spellings(value: Json, message: Message, place: str) -> None:
     """
     if isinstance(value, list):
         for index, item in enumerate(value):
-            check_spellings(item, message, f"{place}[{index}]")
+            if isinstance(item, dict):  # a list of lists is no message
+                check_spellings(item, message, f"{place}[{index}]")
     elif isinstance(value, dict):
         seen: set[str] = set()
         for key, item in value.items():

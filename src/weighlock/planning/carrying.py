@@ -124,7 +124,9 @@ _SUGGESTIONS = (
 def decide(medium: Identified, carrier: Carrier, rules: ModelRules, policy: ToolMedia, *, strict: bool) -> Decision:
     """What becomes of a medium. `strict` refuses a label the bytes contradict (`mime_mismatch: reject`)."""
     if medium.error is not None:
-        return Decision(action=Action.REJECT, code=Code.MALFORMED_MEDIA, reason=medium.error.message)
+        heals = carrier is Carrier.TOOL_RESULT and policy is not ToolMedia.REJECT  # else the session ends here for good
+        action = Action.REMOVE if heals else Action.REJECT
+        return Decision(action=action, code=Code.MALFORMED_MEDIA, reason=medium.error.message)
     match carrier:
         case Carrier.MODEL:
             return Decision(action=Action.KEEP, code=Code.ACCEPTED, reason="the model's own", send_as=medium.mime)

@@ -38,21 +38,24 @@ _WEAK_CONTAINERS = frozenset({"loas", "latm"})
 _B64 = r"[A-Za-z0-9+/_-]"
 _ALONE = rf"(?<!{_B64})"
 """Runs begin where base64 begins: trying every character of one would take time by the square of its length."""
-_DATA_URI = re.compile(r"data:([^,;\s\"'\\]{0,100})(?:;[^,;\s\"'\\]{1,60}){0,4}?;base64,$", re.IGNORECASE)
+_URI_HEAD = r"data:([^,;\s\"'\\]{0,100})(?:;[^,;\s\"'\\]{1,60}){0,4}?;base64, ?"
+_DATA_URI = re.compile(rf"{_URI_HEAD}$", re.IGNORECASE)
 _SMALL_URI = re.compile(
-    rf"data:[^,;\s\"'\\]{{0,100}}(?:;[^,;\s\"'\\]{{1,60}}){{0,4}}?;base64,"
-    rf"({_B64}{{{_LEAST_ANNOUNCED_CHARS},{_LEAST_ICON_CHARS - 1}}}+(?!{_B64})={{0,2}})",
-    re.IGNORECASE,
+    rf"{_URI_HEAD}({_B64}{{{_LEAST_ANNOUNCED_CHARS},{_LEAST_ICON_CHARS - 1}}}+(?!{_B64})={{0,2}})", re.IGNORECASE
 )
 _LONGEST_PREFIX = 400
 _ONE_RUN = re.compile(rf"{_ALONE}{_B64}{{{_LEAST_ICON_CHARS},}}={{0,2}}")
-_SLASH = r"\\/|\\u002[BbFf]"
-_ESCAPED_RUN = re.compile(rf"{_ALONE}(?:{_SLASH})?{_B64}+(?:(?:{_SLASH}){_B64}*)*={{0,2}}")
+_SLASH = r"\\+/|\\+u002[BbFf]"
+_ESCAPED_RUN = re.compile(rf"{_ALONE}(?:{_SLASH})?{_B64}++(?:(?:{_SLASH}){_B64}*+)+={{0,2}}")
 """As some JSON writers put it: `/` behind a backslash, `+` by its number."""
-_BREAK = r"(?:\r?\n|\\r\\n|\\n)[ \t]*"
-_WRAPPED_RUN = re.compile(rf"{_ALONE}{_B64}{{40,}}+(?:{_BREAK}{_B64}++)+={{0,2}}")
-"""As `base64` prints it: in lines, also indented or within a JSON text."""
-_LAST_LINE = re.compile(rf"{_BREAK}{_B64}+$")
+_BREAK = r"(?:\r?\n|\\+r\\+n|\\+n)[ \t]*"
+_WRAPPED_RUN = re.compile(rf"{_ALONE}{_B64}{{40,1000}}+(?:{_BREAK}{_B64}{{1,1000}}+(?!{_B64}))+={{0,2}}")
+"""As `base64` prints it: in lines no longer than some mail programs', also indented or within a JSON text."""
+_LINE = re.compile(rf"({_B64}+)={{0,2}}(?:{_BREAK})?")
+_WORD = re.compile(r"[A-Za-z]{1,20}")
+_MAGIC = re.compile("iVBORw0KGgo|/9j/|UklGR|R0lGOD|JVBERi0|SUQz|AAAA.{3,5}0eX|GkXfo|T2dnU|ZkxhQ")
+"""How the media most often met begin in base64."""
+_GLUED_CHARS = 64
 _PLAIN_START = re.compile(rf"{_B64}{{24}}")
 
 Path = tuple[str | int, ...]
@@ -99,32 +102,47 @@ def find(response: Json, identified: Callable[[MediaPart], Identified] = identif
     return found
 
 
-def replaced(response: Json, texts: Mapping[Embedded, str] | Iterable[tuple[Embedded, str]]) -> Json:
-    """The response with each of these media replaced by a text; what holds none of them is the same object."""
-    pairs = texts.items() if isinstance(texts, Mapping) else texts
-    by_path: dict[Path, list[tuple[Embedded, str]]] = {}
-    for one, text in pairs:
-        by_path.setdefault(one.path, []).append((one, text))
+def replaced(response: Json, values: Iterable[tuple[Embedded, Json]]) -> Json:
+    """The response with each of these media replaced by a value; what holds none of them is the same object.
+
+    One that is a part of a text is replaced by a text.
+    """
+    by_path: dict[Path, list[tuple[Embedded, Json]]] = {}
+    for one, value in values:
+        by_path.setdefault(one.path, []).append((one, value))
+    copies: dict[Path, Json] = {}
     for path, here in by_path.items():
-        response = _with(response, path, here)
+        response = _with(response, path, here, copies)
     return response
 
 
-def _with(value: Json, path: Path, here: list[tuple[Embedded, str]]) -> Json:
-    above: list[Json] = []
-    for step in path:
-        above.append(value)
-        value = value[step]
-    if isinstance(value, str):
-        for one, text in sorted(here, key=lambda pair: pair[0].start, reverse=True):
-            value = value[: one.start] + text + value[one.end :]
-    else:
-        value = here[0][1]
-    for holder, step in zip(reversed(above), reversed(path), strict=True):
-        copy: Json = dict(holder) if isinstance(holder, dict) else list(holder)
-        copy[step] = value
-        value = copy
-    return value
+def _with(response: Json, path: Path, here: list[tuple[Embedded, Json]], copies: dict[Path, Json]) -> Json:
+    """The response with what stands at a path replaced. Each holder on the way is copied once."""
+    holder: Json = None
+    value = response
+    for depth, step in enumerate((*path, None)):
+        at = path[:depth]
+        if step is None:
+            value = _spliced(value, here) if isinstance(value, str) else here[0][1]
+        elif at not in copies:
+            copies[at] = value = dict(value) if isinstance(value, dict) else list(value)
+        if holder is None:
+            response = value
+        else:
+            holder[path[depth - 1]] = value
+        if step is not None:
+            holder, value = value, value[step]
+    return response
+
+
+def _spliced(text: str, here: list[tuple[Embedded, Json]]) -> Json:
+    if len(here) == 1 and here[0][0].start == 0 and here[0][0].end == len(text):
+        return here[0][1]
+    pieces, at = [], 0
+    for one, value in sorted(here, key=lambda pair: pair[0].start):
+        pieces += [text[at : one.start], str(value)]
+        at = one.end
+    return "".join((*pieces, text[at:]))
 
 
 def _label_of(value: Mapping[str, Json]) -> str | None:
@@ -140,17 +158,44 @@ def _in_text(text: str, path: Path, label: str | None) -> Iterator[Embedded]:
     if whole is not None:
         yield whole
     else:
-        for start, end in sorted((*_small_uris(text), *(_runs(text) if len(text) >= _LEAST_ICON_CHARS else ()))):
-            prefix = _DATA_URI.search(text, max(0, start - _LONGEST_PREFIX), start)
-            if prefix is None and end - start < LEAST_BARE_CHARS:
-                continue
-            declared, begin = (prefix[1] or None, prefix.start()) if prefix else (None, start)
-            if one := _medium(text[start:end], path, declared, begin, end):
-                yield one
+        for cluster in _clusters(text):
+            yield from _media_of(text, path, cluster)
+
+
+def _clusters(text: str) -> Iterator[list[tuple[int, int]]]:
+    """Runs of base64, those that overlap together: one way of writing may see a piece of what another sees whole."""
+    spans = sorted(_small_uris(text))
+    if len(text) >= _LEAST_ICON_CHARS:
+        spans = sorted((*spans, *_runs(text)))
+    cluster: list[tuple[int, int]] = []
+    end = -1
+    for span in spans:
+        if span[0] >= end and cluster:
+            yield cluster
+            cluster = []
+        cluster.append(span)
+        end = max(end, span[1])
+    if cluster:
+        yield cluster
+
+
+def _media_of(text: str, path: Path, cluster: list[tuple[int, int]]) -> list[Embedded]:
+    """The media of overlapping runs, the longest reading first."""
+    found: list[Embedded] = []
+    for start, end in sorted(set(cluster), key=lambda span: span[0] - span[1]):
+        prefix = _DATA_URI.search(text, max(0, start - _LONGEST_PREFIX), start)
+        if prefix is None and end - start < LEAST_BARE_CHARS:
+            continue
+        declared, begin = (prefix[1] or None, prefix.start()) if prefix else (None, start)
+        if any(begin < other.end and other.start < end for other in found):
+            continue
+        if one := _medium(text[start:end], path, declared, begin, end):
+            found.append(one)
+    return sorted(found, key=lambda one: one.start)
 
 
 def _small_uris(text: str) -> list[tuple[int, int]]:
-    found = [uri.span(1) for uri in _SMALL_URI.finditer(text)] if ";base64," in text else []
+    found = [uri.span(2) for uri in _SMALL_URI.finditer(text)] if ";base64," in text else []
     return found if len(found) <= _MOST_SMALL else []
 
 
@@ -160,6 +205,7 @@ def _whole(text: str, path: Path, label: str | None) -> Embedded | None:
     start = begin
     if text.startswith("data:", begin):
         start = text.find(";base64,", begin, begin + _LONGEST_PREFIX) + len(";base64,")
+        start += text[start : start + 1] == " "
         prefix = _DATA_URI.search(text, begin, start)
         if prefix is None:
             return None
@@ -172,31 +218,44 @@ def _whole(text: str, path: Path, label: str | None) -> Embedded | None:
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
-    if "\\/" in text or "\\u002" in text:
-        pattern = _ESCAPED_RUN
-    elif _ONE_RUN.search(text):
-        pattern = _ONE_RUN
-    else:
-        pattern = _WRAPPED_RUN
-    for run in pattern.finditer(text):
-        if run.end() - run.start() >= _LEAST_ICON_CHARS:
-            yield run.start(), run.end() if pattern is not _WRAPPED_RUN else _end_of_lines(run[0], run.start())
+    """Long runs, in every way of writing the text may use."""
+    patterns = [_ONE_RUN]
+    if "\\" in text:
+        patterns.append(_ESCAPED_RUN)
+    if "\n" in text or "\\" in text:
+        patterns.append(_WRAPPED_RUN)
+    for pattern in patterns:
+        for run in pattern.finditer(text):
+            end = run.end() if pattern is not _WRAPPED_RUN else run.start() + _lines_end(run[0])
+            if end - run.start() >= _LEAST_ICON_CHARS:
+                yield run.start(), end
 
 
-def _end_of_lines(run: str, start: int) -> int:
-    """Where wrapped base64 ends: a word on the line behind it may look like more of it."""
-    last = _LAST_LINE.search(run, len(run) - 200 if len(run) > 200 else 0)
-    if last is not None and run.count("\n") != 1:
-        without = run[: last.start()]
-        medium = _sniffed(without)
-        if medium is not None and not medium[2]:
-            return start + last.start()
-    return start + len(run)
+def _lines_end(run: str) -> int:
+    """Where wrapped base64 ends. All its lines but the last are equally long; the text goes on behind it."""
+    lines = list(_LINE.finditer(run))
+    width = len(lines[1][1]) if len(lines) > 2 else len(lines[0][1])
+    for at, line in enumerate(lines[1:], 1):
+        if len(line[1]) == width:
+            continue
+        before = lines[at - 1].end(1)
+        if len(line[1]) > width:
+            return before
+        padded = line.end(1) < len(run) and run[line.end(1)] == "="
+        if not padded and _WORD.fullmatch(line[1]):  # a word, or the last line? Whole without it, it is a word
+            medium = _sniffed(run[:before])
+            if medium is not None and not medium[2]:
+                return before
+        return line.end(1) + (len(run) - len(run.rstrip("=")) if at == len(lines) - 1 else 0)
+    return len(run)
 
 
 def _medium(run: str, path: Path, declared: str | None, start: int, end: int) -> Embedded | None:
     """The medium a run of base64 stands for; `None` where it stands for none."""
     found = _sniffed(run, declared)
+    if found is None and declared is None and (glued := _MAGIC.search(run, 1, _GLUED_CHARS)):
+        start += glued.start()  # a path or a word stood right before it
+        found = _sniffed(run[glued.start() :])
     if found is None:
         return None
     part, medium, cut = found
@@ -230,9 +289,9 @@ def _is_medium(sniffed: mime.Sniffed, source: Base64) -> bool:
 
 def _unwrapped(run: str) -> str:
     if "\\" in run:
-        run = run.replace("\\/", "/").replace("\\r", "").replace("\\n", "")
-        run = re.sub(r"\\u002[Bb]", "+", run)
-        run = re.sub(r"\\u002[Ff]", "/", run)
+        run = re.sub(r"\\+u002[Bb]", "+", run)
+        run = re.sub(r"\\+(?:/|u002[Ff])", "/", run)
+        run = re.sub(r"\\+[rn]", "", run)
     if any(blank in run for blank in " \n\t\r"):
         run = "".join(run.split())
     # A tool that shortens its output cuts anywhere; what is left of the last byte says nothing.

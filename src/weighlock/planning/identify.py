@@ -46,9 +46,9 @@ def identify(part: MediaPart) -> Identified:
     Never raises: what is wrong with it comes back as its `error`.
     """
     declared = part.declared_mime
-    if isinstance(part.source, Uri):
-        return _reference(part.source.text, declared)
     try:
+        if isinstance(part.source, Uri):
+            return _reference(part.source.text, declared)
         if isinstance(part.source, Base64):
             part.source.check()
         return identify_bytes(window_of(part), part, lambda: _bytes_of(part))
@@ -106,20 +106,19 @@ def _as_utf8(data: bytes, encoding: str) -> bytes:
         raise MalformedMedia(f"not {encoding} text: byte {error.start:,} is {error.reason}") from None
 
 
-def placement_of(uri: str) -> Placement:
-    """Whether a reference is to the Files API or to a place the service reads itself."""
-    return Placement.FILES if _FILES_API.search(urlsplit(uri).path) else Placement.URI
-
-
 def _reference(uri: str, declared: str | None) -> Identified:
-    split = urlsplit(uri)
+    try:
+        split = urlsplit(uri)
+    except ValueError:
+        raise MalformedMedia("a reference that is no URI") from None
+    if declared is None and _YOUTUBE.match(split.netloc):
+        declared = "video/mp4"  # the service wants no label there
     claim = mime.canonical(declared) or mime.declared_from_name(split.path)
-    claim = claim or ("video/mp4" if _YOUTUBE.match(split.netloc) else None)
     return Identified(
         mime=claim,
         modality=_modality_of(claim),
         declared_mime=declared,
-        placement=placement_of(uri),
+        placement=Placement.FILES if _FILES_API.search(split.path) else Placement.URI,
         certain=False,
         seen=False,
     )

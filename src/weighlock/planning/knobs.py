@@ -19,7 +19,9 @@ _RESOLUTIONS = (MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LO
 _COUNTED = ("media_parts", "bytes")
 """Limits that no setting of a medium lowers."""
 _MOST_STEPS = 400
-"""Past this many parts × steps the search gives up: a person cannot follow such an advice anyway."""
+"""Past this many steps the search gives up: a person cannot follow such an advice anyway."""
+_MOST_WEIGHED = 100_000
+"""Parts × steps; of thousands of media nobody wants to hear one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
     now, taken = list(parts), dict[int, Setting]()
     ladders = [_Ladder(part, rules) for part in parts]
     hopeless: set[str] = set()
-    for _ in range(_MOST_STEPS):
+    for _ in range(min(_MOST_STEPS, _MOST_WEIGHED // max(1, len(parts)))):
         broken = next((check for check in _lowerable(judge(now)) if check.name not in hopeless), None)
         if broken is None:
             break

@@ -11,6 +11,7 @@ from dataclasses import replace
 from html import escape
 
 from weighlock.encoded import Base64, encode
+from weighlock.errors import MalformedRequest
 from weighlock.planning.carrying import Action, Code
 from weighlock.planning.embedded import replaced
 from weighlock.planning.screen import Change, Finding, Repair, Screening
@@ -27,11 +28,12 @@ from weighlock.request import (
     Turn,
     Uri,
 )
-from weighlock.written import plain
+from weighlock.written import escaped, plain
 
 NOTE_KEY = "media_note"
 """Where a tool's answer says what became of its media."""
 _TAG = "tool_file"
+_LONGEST_NAME = 200
 _QUOTES = str.maketrans({'"': "'", "\\": "/", "\n": " ", "\r": " "})
 _LEAVING = frozenset({Action.RELOCATE, Action.REMOVE})
 
@@ -135,14 +137,14 @@ class _Rewriter:
                 media.append(_relabelled(one))
             self._move(one)
         response = replaced(part.response, [(one.hidden, _placeholder(one)) for one in lifted if one.hidden])
-        response = _repaired(response, repairs)
+        response = _repaired(response, repairs, findings[0].place if findings else None)
         return replace(part, media=tuple(media), response=_noted(response, notes) if notes else response)
 
     def _move(self, one: Finding) -> None:
         if one.decision.action is Action.RELOCATE and one.note is None:
             part, shown = _without_display_name(_relabelled(one))
             names = {"tool": one.tool, "call_id": one.call_id, "file": one.file_id, "name": shown}
-            said = "".join(f' {key}="{escape(name)}"' for key, name in names.items() if name)
+            said = "".join(f' {key}="{escape(escaped(name[:_LONGEST_NAME]))}"' for key, name in names.items() if name)
             self.moved += [TextPart(text=f"<{_TAG}{said}>"), part, TextPart(text=f"</{_TAG}>")]
 
     def _relocated(self) -> Turn:
@@ -169,7 +171,7 @@ def _relabelled(one: Finding) -> MediaPart:
 def _without_display_name(part: MediaPart) -> tuple[MediaPart, str | None]:
     """The part without the name a `$ref` could point to, and that name: one backend refuses it in a user turn."""
     kind = "fileData" if isinstance(part.source, Uri) else "inlineData"
-    beside = dict(part.carried.get(kind, {}))
+    beside = dict(part.carried.get(kind) or {})
     shown = beside.pop("displayName", None)
     if shown is None:
         return part, None
@@ -199,7 +201,7 @@ def _becomes(one: Finding) -> str:
     return f"removed, because {one.decision.reason}"
 
 
-def _placeholder(one: Finding) -> str:
+def _placeholder(one: Finding) -> Json:
     """What stands in the text for a medium. No quotes in it: the text may be JSON."""
     if one.decision.action is Action.KEEP and one.decision.code is Code.BASE64_TEXT:
         return _as_the_sdk_sends(one.part)
@@ -209,17 +211,28 @@ def _placeholder(one: Finding) -> str:
     return f"[{_what(one)}: {become}]".translate(_QUOTES)
 
 
-def _as_the_sdk_sends(part: MediaPart) -> str:
-    if isinstance(part.source, Base64):
-        return part.source.text
-    data = part.source if isinstance(part.source, bytes) else b""
-    return encode(data).replace("+", "-").replace("/", "_")
+def _as_the_sdk_sends(part: MediaPart) -> Json:
+    """A medium a tool returned raw, and that is to stay where it is."""
+    match part.source:
+        case Base64(text=text):
+            return text
+        case Uri(text=uri):
+            return {"file_uri": uri, **({"mime_type": part.declared_mime} if part.declared_mime else {})}
+        case bytes() as data:
+            return encode(data).replace("+", "-").replace("/", "_")
+        case _:  # a file nobody has read: whoever writes the request does
+            return part
 
 
-def _repaired(response: Json, repairs: set[Repair]) -> Json:
-    if Repair.REF_AS_TEXT in repairs:
-        return {"output": json.dumps(response, ensure_ascii=False)}
-    return {"result": response} if Repair.RESPONSE_WRAPPED in repairs else response
+def _repaired(response: Json, repairs: set[Repair], place: Place | None) -> Json:
+    if Repair.REF_AS_TEXT not in repairs:
+        return {"result": response} if Repair.RESPONSE_WRAPPED in repairs else response
+    try:
+        text = json.dumps(response, ensure_ascii=False, allow_nan=False, default=lambda _: "[a file]")
+    except (RecursionError, ValueError, TypeError) as error:
+        where = str(place) if place else "a tool's answer"
+        raise MalformedRequest(f"{where}: a `$ref` beside what JSON cannot say", place=where) from error
+    return {"output": text}
 
 
 def _noted(response: Json, notes: list[str]) -> Json:

@@ -48,11 +48,18 @@ def text_sizes(request: Request) -> TextSizes:
         content_chars=sum(map(len, texts)),
         non_ascii_chars=sum(_non_ascii(text) for text in texts),
         system_chars=0 if system is None else sum(len(text) for part in system.parts for text in _texts(part)),
-        tools_json_chars=len(json.dumps(tools, default=str)) if tools else 0,
+        tools_json_chars=_json_chars(tools) if tools else 0,
         thought_signature_chars=signatures,
         function_calls=calls,
         turn_continues=not (request.turns and _speaks(request.turns[-1])),
     )
+
+
+def _json_chars(value: Json) -> int:
+    try:
+        return len(json.dumps(value, default=str))
+    except (RecursionError, ValueError, TypeError):
+        return sum(map(len, strings_of(value)))
 
 
 def _fields(part: Part) -> Mapping[str, Json]:

@@ -33,6 +33,7 @@ from weighlock.request import (
     Turn,
 )
 from weighlock.rules import ModelRules
+from weighlock.written import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,8 @@ class _Look:
         identified: Callable[[MediaPart], Identified],
     ) -> None:
         self.number, self.turn, self.rules, self.policy, self.identified = number, turn, rules, policy, identified
-        self.holds_results = any(isinstance(part, ToolResultPart) for part in turn.parts)
+        speaks = turn.carrier is not Carrier.MODEL  # a model's words are never put into the user's mouth
+        self.holds_results = speaks and any(isinstance(part, ToolResultPart) for part in turn.parts)
 
     def medium(self, index: int, part: MediaPart) -> Finding:
         """A medium somebody sent, or the model made."""
@@ -273,7 +275,7 @@ def _names_of_nested(part: ToolResultPart, findings: list[Finding]) -> set[Json]
         for at, medium in enumerate(part.media)
         if isinstance(medium, MediaPart) and at not in leaving
         for kind in ("inlineData", "fileData")
-        if isinstance(name := medium.carried.get(kind, {}).get("displayName"), str)
+        if isinstance(name := (medium.carried.get(kind) or {}).get("displayName"), str)
     }
 
 
@@ -285,4 +287,5 @@ def _error(finding: Finding) -> InputError:
         Code.MIME_MISMATCH: MimeMismatch,
     }
     kind = kinds.get(finding.decision.code, UnsupportedMedia)
-    return kind(f"{place}: {reason}", place=place, mime=medium.mime, declared=medium.declared_mime)
+    declared = medium.declared_mime and plain(medium.declared_mime)
+    return kind(f"{place}: {reason}", place=place, mime=medium.mime, declared=declared)

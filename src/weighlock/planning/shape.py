@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
 from weighlock.planning.levers import Lever, Target
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
@@ -17,6 +17,7 @@ from weighlock.rules import Controls
 from weighlock.written import plain
 
 _LEVEL = "MEDIA_RESOLUTION_"
+_WRITTEN = ("audio/flac", "audio/mpeg", "audio/wav")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +57,14 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
     if at in plan.removed:
         return Shaped(finding=replace(finding, note=_note(finding, before)))
     local = plan.local.get(at, frozenset())
+    convert = _conversion(finding)
     asked = before.examined.asked or before.controls
     wire = _on_the_wire(asked, after.controls, local)
     if Lever.CLIP not in local:
         for name, fields in _offsets(asked, after).items():
             wire[name] = {**wire.get(name, {}), **fields}
     if not wire and not local:
-        return Shaped(finding=finding)
+        return Shaped(finding=finding, work=convert)
     part = finding.part
     carried = dict(part.carried)
     for name, fields in wire.items():
@@ -73,7 +75,7 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
                 carried[name] = left
             else:
                 carried.pop(name, None)
-    work = _work(after, local) if local else None
+    work = _work(after, local, finding.decision.send_as) if local else convert
     return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING)), work=work)
 
 
@@ -101,7 +103,22 @@ def _offsets(before: Controls, after: Weighed) -> dict[str, dict[str, Any]]:
     return {name: {key: f"{seconds:.9g}s" for key, seconds in told.items() if seconds is not None}}
 
 
-def _work(after: Weighed, local: frozenset[Lever]) -> Work | None:
+def _conversion(finding: Finding) -> Work | None:
+    """What makes a medium a format the service takes, where screening decided so."""
+    target = finding.decision.send_as
+    if not finding.decision.convert or target is None:
+        return None
+    match target.partition("/")[0]:
+        case "image":
+            return ImageWork(mime=target)
+        case "audio":
+            return AudioWork(mime=target)
+        case _:
+            return VideoWork()
+
+
+def _work(after: Weighed, local: frozenset[Lever], target: str | None) -> Work | None:
+    """The cut a plan wants, in the format screening wants where it wants another: a film comes out as MP4 anyway."""
     controls = after.controls
     clipped = Lever.CLIP in local
     start_s, end_s = (controls.start_offset_s, controls.end_offset_s) if clipped else (None, None)
@@ -109,7 +126,7 @@ def _work(after: Weighed, local: frozenset[Lever]) -> Work | None:
         case VideoFacts():
             return VideoWork(start_s=start_s, end_s=end_s, keep_sound=Lever.DROP_AUDIO not in local)
         case AudioFacts():
-            return AudioWork(start_s=start_s, end_s=end_s)
+            return AudioWork(start_s=start_s, end_s=end_s, mime=target if target in _WRITTEN else None)
         case DocumentFacts(pages=pages):
             return DocumentWork(first_page=controls.first_page or 1, last_page=controls.last_page or pages)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
 from weighlock.errors import InputError, MalformedRequest, MediaTooLarge, UnsupportedMedia
@@ -70,21 +70,20 @@ def unanswered(request: Request) -> Iterator[MalformedRequest]:
 def answered_calls(request: Request) -> dict[Place, str]:
     """Where each tool result stands → the id of the call it answers: its own, else the first open call of its name."""
     found: dict[Place, str] = {}
-    calls: list[ToolCallPart] = []
+    opened: dict[str, deque[ToolCallPart]] = {}
     for number, turn in request.beyond_text():
         if number is None:
             continue
-        made = [part for part in turn.parts if isinstance(part, ToolCallPart)]
-        calls = made or calls
+        if made := [part for part in turn.parts if isinstance(part, ToolCallPart)]:
+            opened = {}
+            for call in made:
+                opened.setdefault(call.name, deque()).append(call)
         for index, part in enumerate(turn.parts):
             if not isinstance(part, ToolResultPart):
                 continue
-            wanted = (
-                call for call in calls if (call.call_id if part.call_id else call.name) == (part.call_id or part.name)
-            )
-            call = next(wanted, None)
-            calls = [one for one in calls if one is not call]
-            if call_id := part.call_id or (call and call.call_id):
+            queue = opened.get(part.name)
+            call_id = part.call_id or (queue.popleft().call_id if queue else None)
+            if call_id:
                 found[Place(number, index)] = call_id
     return found
 

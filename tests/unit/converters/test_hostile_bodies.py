@@ -14,6 +14,7 @@ import media
 from weighlock.converters import rest_json
 from weighlock.encoded import encode
 from weighlock.errors import InputError, MalformedMedia, MalformedRequest
+from weighlock.planning.carrying import Action, ToolMedia
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Policy, Screening, screen
 from weighlock.request import Backend
@@ -36,10 +37,10 @@ def part(text: str) -> bytes:
     return b'{"contents":[{"parts":[' + text.encode() + b"]}]}"
 
 
-def screened(body: bytes) -> Screening:
+def screened(body: bytes, policy: Policy | None = None) -> Screening:
     found = rest_json.parse(body)
     rules = RuleBook.packaged().for_model("gemini-3.8-flash", Backend.DEVELOPER, DAY)
-    screening = screen(found.request, rules, Policy())
+    screening = screen(found.request, rules, policy or Policy())
     rest_json.emit(rewritten(found.request, screening), found)
     return screening
 
@@ -85,7 +86,7 @@ def bounded() -> Iterator[None]:
         (part('{"inlineData":{"mimeType":"a/b"}}'), "inlineData.data", "missing"),
         (part('{"inlineData":{"mimeType":5,"data":""}}'), "inlineData.mimeType", "no text but a number"),
         (part('{"fileData":{}}'), "fileData.fileUri", "missing"),
-        (part('{"functionCall":{}}'), "functionCall.name", "missing"),
+        (part('{"functionCall":{"name":5}}'), "functionCall.name", "no text"),
         (part('{"functionResponse":{"name":"f","id":5}}'), "functionResponse.id", "no text"),
         (part('{"functionResponse":{"name":"f","parts":[5]}}'), "functionResponse.parts[0]", "no object"),
         (part('{"text":"a","inlineData":{"data":"","mimeType":"a/b"}}'), "parts[0]", "text and inlineData"),
@@ -187,11 +188,12 @@ def test_a_key_of_a_megabyte_is_carried_but_never_repeated_in_a_message(where: s
 )
 @pytest.mark.parametrize("nested", [False, True])
 def test_broken_base64_is_named_alike_in_a_user_turn_and_in_a_tool_result(data: str, words: str, nested: bool) -> None:
+    """Under `tool_media: reject`; else a tool's broken medium leaves a note, so that the session goes on."""
     blob = f'{{"inlineData":{{"mimeType":"image/png","data":"{data}"}}}}'
     if nested:
         blob = f'{{"functionResponse":{{"name":"f","response":{{}},"parts":[{blob}]}}}}'
 
-    screening = screened(part(blob))
+    screening = screened(part(blob), Policy(tool_media=ToolMedia.REJECT))
 
     (error,) = [one for one in screening.errors if isinstance(one, MalformedMedia)]
     place = "contents[0].parts[0]" + (".functionResponse.parts[0]" if nested else "")
@@ -201,6 +203,8 @@ def test_broken_base64_is_named_alike_in_a_user_turn_and_in_a_tool_result(data: 
     assert PNG[:20] not in error.message
     with pytest.raises(InputError):
         screening.demand_sendable()
+    healed = [one for one in screened(part(blob)).findings if one.decision.action is Action.REMOVE]
+    assert [words in one.decision.reason for one in healed] == [True] * nested
 
 
 @pytest.mark.usefixtures("bounded")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import media
 from weighlock.converters import rest_json
 from weighlock.encoded import Base64, encode
-from weighlock.errors import MalformedRequest
+from weighlock.errors import MalformedRequest, UnreadableSource
 from weighlock.request import (
     MediaPart,
     OpaquePart,
@@ -158,9 +159,7 @@ class TestReading:
         assert found.request.turns == (Turn(role="user", parts=(TextPart(text="hi"),)),)
         assert changed(found) == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "tools": None}
         assert parsed({"contents": None}).request.turns == ()
-        assert parsed(contents(user({"text": "x", "inlineData": None}))).request.turns[0].parts == (
-            TextPart(text="x", carried={"inlineData": None}),
-        )
+        assert parsed(contents(user({"text": "x", "inlineData": None}))).request.turns[0].parts == (TextPart(text="x"),)
 
     def test_a_count_that_wraps_a_request_is_read_inside_and_keeps_its_wrapping(self) -> None:
         body = {"generateContentRequest": {"model": "models/m", **contents(user({"text": "hi"}))}, "contents": None}
@@ -173,6 +172,53 @@ class TestReading:
     def test_the_model_is_the_body_s_else_the_address_s(self) -> None:
         assert rest_json.parse(b'{"contents":[],"model":"models/a"}', model="b").request.model == "models/a"
         assert rest_json.parse(b'{"contents":[]}', model="b").request.model == "b"
+
+    def test_contents_beside_a_wrapped_request_do_not_travel_on_unscreened(self) -> None:
+        body = {"generateContentRequest": contents(user({"text": "hi"})), "contents": [user({"text": "ignored"})]}
+
+        assert changed(parsed(body)) == {"generateContentRequest": contents(user({"text": "hi"}))}
+
+    def test_pieces_of_streamed_calls_are_carried_through(self) -> None:
+        pieces: list[dict[str, Any]] = [
+            {"functionCall": {"partialArgs": [{"jsonPath": "$.a"}], "willContinue": True}},
+            {"functionCall": {}},
+        ]
+        found = parsed(contents({"role": "model", "parts": pieces}))
+
+        assert found.request.turns[0].parts == tuple(OpaquePart(wire=piece) for piece in pieces)
+        assert changed(found)["contents"][0]["parts"] == pieces
+
+    @pytest.mark.parametrize("name", ["fileData", "inlineData"])
+    def test_null_beside_a_nested_medium_is_nothing(self, name: str) -> None:
+        nested = {"inlineData": {"mimeType": "image/png", "data": PNG}, name: None}
+        nested = {"fileData": {"fileUri": "gs://b/x"}, name: None} if name == "inlineData" else nested
+        result = {"functionResponse": {"name": "f", "response": {}, "parts": [nested]}}
+
+        (part,) = parsed(contents(user(result))).request.turns[0].parts
+        assert isinstance(part, ToolResultPart)
+        assert [type(medium) for medium in part.media] == [MediaPart]
+
+    def test_what_a_dict_holds_beyond_json_is_refused(self) -> None:
+        loop: dict[str, Any] = {"contents": []}
+        loop["x"] = loop
+
+        for body in (loop, {"contents": [], "x": {None: 1}, "y": {1, 2}}, {"contents": [], "x": {(1, 2): 1}}):
+            with pytest.raises(MalformedRequest, match="what JSON cannot say"):
+                rest_json.parse(body)
+
+    def test_text_that_utf8_cannot_say_is_refused(self) -> None:
+        with pytest.raises(MalformedRequest, match="half of one"):
+            rest_json.parse('{"contents":[],"a":"\ud800"}')
+
+    def test_lists_of_lists_where_a_message_belongs_are_carried_however_deep(self) -> None:
+        body = b'{"contents":[],"tools":' + b"[" * 700 + b"]" * 700 + b"}"
+
+        assert changed(rest_json.parse(body)) == json.loads(body)
+
+    def test_neither_body_nor_uri_shows_in_a_repr(self) -> None:
+        found = parsed(contents(user({"fileData": {"fileUri": "https://h/x?key=AIzaSecret"}})))
+
+        assert "AIzaSecret" not in repr(found)
 
     def test_media_stay_undecoded(self) -> None:
         found = parsed(contents(user({"inlineData": {"mimeType": "image/png", "data": "not base64 at all!"}})))
@@ -270,6 +316,12 @@ class TestWriting:
         request = Request(turns=(Turn(role="user", parts=(ToolResultPart(name="f", response={"result": raw}),)),))
 
         assert b'"result":"-__-"' in rest_json.emit(request)
+
+    def test_a_file_that_cannot_be_read_is_said_to_be(self, tmp_path: Path) -> None:
+        for path in (tmp_path / "none.png", tmp_path):
+            request = Request(turns=(Turn(role="user", parts=(MediaPart(source=path, label="x"),)),))
+            with pytest.raises(UnreadableSource):
+                rest_json.emit(request)
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object()])
     def test_what_json_cannot_say_is_refused_not_written_as_null(self, value: object) -> None:

@@ -399,3 +399,45 @@ def test_bytes_that_are_no_medium_are_left_alone_in_any_writing(data: bytes, tim
 )
 def test_json_without_media_is_left_alone(response: Json) -> None:
     assert find(response) == []
+
+
+# ---- what an attack found
+
+
+LINES = base64.encodebytes(BIG).decode()
+WITHOUT = '{"a": "BEFORE", "d": "[X]\\n", "z": "AFTER"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"img: data:image/png;base64,{LINES}AFTER text that matters", "img: [X]\nAFTER text that matters"),
+        (f"A data:image/png;base64,{LINES}B data:image/png;base64,{LINES}C", "A [X]\nB [X]\nC"),
+        (json.dumps({"a": "BEFORE", "d": f"data:image/png;base64,{LINES}", "z": "AFTER"}), WITHOUT),
+        (f"x/{encode(BIG)}", "x/[X]"),
+        (f"base64-{encode(BIG)} end", "base64-[X] end"),
+        (f"one {encode(BIG)} two\n{LINES}three", "one [X] two\n[X]\nthree"),
+        (f"a path\\/to {LINES}end", "a path\\/to [X]\nend"),
+        (f"data:image/png;base64, {encode(BIG)}", "[X]"),
+    ],
+)
+def test_media_leave_a_text_and_nothing_else_does(text: str, left: str) -> None:
+    found = find({"result": text})
+
+    after = replaced({"result": text}, [(one, "[X]") for one in found])["result"]
+
+    assert [bytes_of(one) for one in found] == [BIG] * after.count("[X]")
+    assert after == left
+
+
+@pytest.mark.parametrize("count", [40])
+def test_many_media_take_time_by_their_number_only(count: int) -> None:
+    text = " ".join([encode(BIG)] * count)
+    found = find({"list": [text, *([f"data:image/png;base64,{encode(SMALL)}"] * count)]})
+
+    after = replaced(
+        {"list": [text, *([f"data:image/png;base64,{encode(SMALL)}"] * count)]}, [(one, "X") for one in found]
+    )
+
+    assert len(found) == 2 * count
+    assert after == {"list": [" ".join(["X"] * count), *(["X"] * count)]}
