@@ -21,6 +21,7 @@ from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
+from weighlock.planning.levers import is_visual
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
@@ -203,7 +204,7 @@ class Preflight:
         parts = shaped(sent, media, found)
         of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
         findings = tuple(of.get(id(one), one) for one in screened.screening.findings)
-        level = next((one.controls.media_resolution for one in found.parts), MediaResolution.UNSPECIFIED)
+        level = next((p.controls.media_resolution for p in found.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
         changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
         to_send = rewritten(request, replace(screened.screening, findings=findings)) if changed else screened.request
         return Fitted(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from weighlock.planning.levers import Shaping
-from weighlock.planning.moves import Move
-from weighlock.planning.plan import Judge, Memory, plan
+from weighlock.planning.moves import Bench, Move
+from weighlock.planning.plan import Judge, Memory, always, moves_to_keep, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Screening
 from weighlock.planning.steps import Plan, Wish
@@ -63,25 +63,29 @@ def plan_conversation(
     many earlier ones change together.
     """
     memory: Memory = {}
+    bench = Bench(media, rules, memory)
+    endpoint_s = list(always(bench, shaping, wishes))
 
-    def planned(held: int, sent: int, words: Weighed, kept: Sequence[Move]) -> Plan:
+    def wishes_at(held: int, sent: int) -> list[Wish]:
         here = [
             replace(wish, earlier=at if at < sent else None, removable=wish.removable and at < min(sent, held - keep))
             for at, wish in enumerate(wishes[:held])
         ]
-        parts = [*media[:held], words]
-        return plan(parts, rules, shaping, judge, [*here, Wish()], batch=batch, kept=kept, memory=memory)
+        return [*here, Wish()]
 
     kept: tuple[Move, ...] = ()
     sent = 0
-    always = any(wish.target.always for wish in wishes)
-    look = always or bool(judge([*media, text]).over)
+    now = bench.parts(endpoint_s)
     for stage in earlier:
+        held = stage.media
         # The text only grew since: where the media fit beside all of it, nothing had to be done.
-        if look and (always or judge([*media[: stage.media], text]).over):
-            kept = planned(stage.media, sent, stage.text(), kept).to_keep
-        sent = stage.media
-    return planned(len(media), sent, text, kept)
+        if judge([*now[:held], text]).over:
+            parts, here = [*media[:held], stage.text()], wishes_at(held, sent)
+            kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+            now = bench.parts([*endpoint_s, *kept])
+        sent = held
+    here = wishes_at(len(media), sent)
+    return plan([*media, text], rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
 
 
 def _until(request: Request, screening: Screening, end: int) -> Request:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from weighlock.media.facts import TextSizes
 from weighlock.media.text import request_tokens
 from weighlock.planning.admit import LimitCheck
-from weighlock.planning.levers import Lever, Rung
+from weighlock.planning.levers import Lever, Rung, is_visual
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Modality
 from weighlock.rules import Controls, ModelRules
@@ -41,12 +41,6 @@ class Move:
     request_wide: bool = False
     why: Why = Why.NEEDED
 
-    def on(self, at: int) -> Rung | None:
-        """What it does to one part."""
-        if self.request_wide:
-            return self.rungs[0]
-        return self.rungs[self.unit.index(at)] if at in self.unit else None
-
 
 class Bench:
     """The parts of a request under any moves. Remembers what it has weighed; several plans may share the memory."""
@@ -56,6 +50,19 @@ class Bench:
     ) -> None:
         self.given, self.rules = tuple(given), rules
         self._memory = {} if memory is None else memory
+        self._visual = tuple(at for at, part in enumerate(self.given) if is_visual(part))
+
+    def touched(self, move: Move) -> tuple[int, ...]:
+        """The parts a move is about: of one for the whole request all that have a resolution, newer ones too."""
+        return self._visual if move.request_wide else move.unit
+
+    def on(self, at: int, move: Move) -> Rung | None:
+        """What a move does to one part."""
+        if self.given[at].error is not None:
+            return None
+        if move.request_wide:
+            return move.rungs[0] if at in self._visual else None
+        return move.rungs[move.unit.index(at)] if at in move.unit else None
 
     def parts(self, moves: Iterable[Move]) -> list[Weighed]:
         """Every part as it weighs under the moves."""
@@ -68,8 +75,8 @@ class Bench:
         """The last rung of every lever, by part."""
         found: dict[int, dict[Lever, Rung]] = {}
         for move in moves:
-            for at in range(len(self.given)) if move.request_wide else move.unit:
-                if (rung := move.on(at)) is not None and self.given[at].error is None:
+            for at in self.touched(move):
+                if (rung := self.on(at, move)) is not None:
                     found.setdefault(at, {})[move.lever] = rung
         return found
 
@@ -83,8 +90,6 @@ class Bench:
             controls = rung.on(controls)
         if controls == given.controls:
             return given
-        if isinstance(given.examined.facts, TextSizes):  # of a turn, not of the conversation: nothing to remember
-            return replace(given, controls=controls)
         found = self._memory.get((at, controls))
         if found is None:
             found = self._memory[at, controls] = weigh(given.examined, controls, self.rules)
@@ -100,9 +105,14 @@ class Bench:
         return Weighed(examined=note, controls=part.controls, tokens=tokens, send_as="text/plain")
 
 
-def last_of_each(moves: Sequence[Move]) -> list[Move]:
-    """Of the moves of one lever on one unit only the last: it stands for them all."""
-    return list({(move.lever, move.unit, move.why): move for move in moves}.values())
+def last_of_each(moves: Iterable[Move]) -> list[Move]:
+    """Of the moves of one lever on one unit only the last, in its place: it stands for them all."""
+    found: dict[tuple[Lever, tuple[int, ...], Why], Move] = {}
+    for move in moves:
+        key = move.lever, move.unit, move.why
+        found.pop(key, None)
+        found[key] = move
+    return list(found.values())
 
 
 def units(parts: Sequence[Weighed], earlier: Sequence[int | None], batch: int) -> Iterator[tuple[int, ...]]:

@@ -6,6 +6,7 @@ Pure and deterministic: the same media, limits and policy give the same plan. No
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from weighlock.planning.admit import LimitCheck, Verdict
@@ -51,14 +52,33 @@ def plan(
     `kept` is what was decided in earlier turns, and stays.
     """
     walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
-    walk.down(walk.units, walk.over)
-    needed = walk.needed(walk.over)
-    if any(map(walk.is_earlier, needed)):
-        walk.restart()
-        walk.down([unit for unit in walk.units if walk.was_sent(unit)], walk.over_mark)
-        walk.down(walk.units, walk.over)
-        needed = walk.needed(walk.over, walk.over_mark)
-    return walk.result(needed)
+    return walk.result(walk.decided())
+
+
+def moves_to_keep(
+    parts: Sequence[Weighed],
+    rules: ModelRules,
+    shaping: Shaping,
+    judge: Judge,
+    wishes: Sequence[Wish],
+    *,
+    batch: int,
+    kept: Sequence[Move],
+    memory: Memory,
+) -> tuple[Move, ...]:
+    """What `plan` decides, for the plan of the next turn to keep: without the telling, which is most of the work."""
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    needed = [replace(move, why=Why.KEPT) for move in walk.decided()]
+    return tuple(last_of_each([*kept, *needed]))
+
+
+def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[Move]:
+    """What the endpoint sets on media whether or not anything is over a limit."""
+    for at, wish in enumerate(wishes):
+        if wish.target.always and not wish.pinned and bench.given[at].error is None:
+            for lever, rung in standing(bench.given[at], bench.rules, shaping, wish.target):
+                if bench.part(at, {lever: rung}).tokens != bench.given[at].tokens:
+                    yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
 
 
 class _Walk:
@@ -74,15 +94,24 @@ class _Walk:
         self.bench, self.given, self.rules = bench, bench.given, bench.rules
         self.shaping, self.judge, self.wishes = shaping, judge, wishes
         self.units = list(units(self.given, [wish.earlier for wish in wishes], batch))
-        self.fixed = [*self._standing(), *kept]
+        self.fixed = [*always(bench, shaping, wishes), *kept]
+        self.base_settings = bench.settings(self.fixed)
         self.base = bench.parts(self.fixed)
         texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
         self.of_text = {check.name: Decimal(check.high) for check in judge(texts).limits}
         self.moves: list[Move] = []
         self.now = list(self.base)
 
-    def restart(self) -> None:
-        self.moves, self.now = [], list(self.base)
+    def decided(self) -> list[Move]:
+        """The moves that are needed."""
+        self.down(self.units, self.over)
+        needed = self.needed(self.over)
+        if any(map(self.is_earlier, needed)):
+            self.moves, self.now = [], list(self.base)
+            self.down([unit for unit in self.units if self.was_sent(unit)], self.over_mark)
+            self.down(self.units, self.over)
+            needed = self.needed(self.over, self.over_mark)
+        return needed
 
     # ---- when is it enough
 
@@ -98,18 +127,18 @@ class _Walk:
 
     # ---- down, and back where that was not needed
 
-    def down(
-        self, movable: Sequence[tuple[int, ...]], over: Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
-    ) -> None:
+    def down(self, movable: Sequence[tuple[int, ...]], over: Bound) -> None:
         """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
-        for lever in self.shaping.levers:
+        checks = over(self.now)
+        for lever in self.shaping.levers if checks else ():
             ladders = [ladder for ladder in self._ladders(lever, movable) if ladder]
-            while ladders and (checks := over(self.now)):
+            while ladders and checks:
                 savings = [self._saving(ladder[0], checks) for ladder in ladders]
                 best = max(range(len(ladders)), key=savings.__getitem__)
                 if savings[best] > 0:
                     self.moves.append(ladders[best].pop(0))
-                    self.now = self.bench.parts([*self.fixed, *self.moves])
+                    self.now = self._changed(self.now, self.moves[-1], self.moves)
+                    checks = over(self.now)
                 else:  # a rung that saves nothing is none; the next one may
                     for ladder in ladders:
                         ladder.pop(0)
@@ -120,16 +149,27 @@ class _Walk:
 
         Where a bound cannot be reached at all, every move stays that lowers something.
         """
-        left, shrinks = list(self.moves), True
+        left, now, shrinks = list(self.moves), self.now, True
         while shrinks:
             shrinks = False
             for move in reversed(tuple(left)):
                 bound = over_earlier if over_earlier and self.is_earlier(move) else over
                 without = [one for one in left if one is not move]
-                now, then = (self.bench.parts([*self.fixed, *moves]) for moves in (left, without))
+                then = self._changed(now, move, without)
                 if total(then) <= total(now) if bound(now) else not (bound(then) or over(then)):
-                    left, shrinks = without, True
+                    left, now, shrinks = without, then, True
         return left
+
+    def _changed(self, parts: Sequence[Weighed], move: Move, moves: Sequence[Move]) -> list[Weighed]:
+        """The parts after a move came to the others, or went: only what it touches is looked at."""
+        changed = list(parts)
+        for at in self.bench.touched(move):
+            settings = dict(self.base_settings.get(at, {}))
+            for one in moves:
+                if (rung := self.bench.on(at, one)) is not None:
+                    settings[one.lever] = rung
+            changed[at] = self.bench.part(at, settings)
+        return changed
 
     def result(self, needed: Sequence[Move]) -> Plan:
         done: list[Move] = []
@@ -164,13 +204,6 @@ class _Walk:
         """Whether it changes what an earlier turn sent."""
         return self.was_sent(move.unit)
 
-    def _standing(self) -> Iterator[Move]:
-        for at, wish in enumerate(self.wishes):
-            if wish.target.always and not wish.pinned and self.given[at].error is None:
-                for lever, rung in standing(self.given[at], self.rules, self.shaping, wish.target):
-                    if self.bench.part(at, {lever: rung}).tokens != self.given[at].tokens:
-                        yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
-
     def _ladders(self, lever: Lever, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
         if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
             yield self._request_ladder(movable)
@@ -191,7 +224,7 @@ class _Walk:
     def _ladder(self, lever: Lever, at: int) -> list[Rung]:
         """The rungs that make a part lighter than it is, and than the one before."""
         part, lighter = self.base[at], list[Rung]()
-        fixed = self.bench.settings(self.fixed).get(at, {})
+        fixed = self.base_settings.get(at, {})
         least = part.total.high
         for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
             weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
@@ -216,12 +249,12 @@ class _Walk:
 
     def _saving(self, move: Move, checks: Sequence[LimitCheck]) -> int:
         """What a move takes off the broken limit it lowers most; never one that raises the prompt or is refused."""
-        then = self.bench.parts([*self.fixed, *self.moves, move])
-        if total(then) > total(self.now) or _refused(then) > _refused(self.now):
+        then = self._changed(self.now, move, [*self.moves, move])
+        pairs = [(self.now[at], then[at]) for at in self.bench.touched(move)]
+        before, after = zip(*pairs, strict=True)
+        if total(after) > total(before) or _refused(after) > _refused(before):
             return 0
-        return max(
-            sum(need(a, check) - need(b, check) for a, b in zip(self.now, then, strict=True)) for check in checks
-        )
+        return max(sum(need(old, check) - need(new, check) for old, new in pairs) for check in checks)
 
     def _is_harsher(self, move: Move, needed: Sequence[Move]) -> bool:
         """Whether it was tried after the one of its lever and unit that is needed."""
@@ -236,7 +269,7 @@ class _Walk:
     def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
         reached = range(len(before)) if move.request_wide else move.unit
         touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
-        words = {rung.words for at in touched if (rung := move.on(at))}
+        words = {rung.words for at in touched if (rung := self.bench.on(at, move))}
         earlier = move.why is Why.NEEDED and self.is_earlier(move)
         return Step(
             lever=move.lever,

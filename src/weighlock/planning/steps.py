@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from weighlock.planning.admit import Verdict
 from weighlock.planning.levers import Lever, Target
@@ -68,7 +68,7 @@ class Plan:
     wishes: tuple[Wish, ...] = ()
     """What it held to, a part each."""
     moves: tuple[Move, ...] = ()
-    """The steps again, to be carried over."""
+    """The steps again, as they are put on the parts."""
 
     @property
     def fits(self) -> bool:
@@ -78,8 +78,3 @@ class Plan:
     @property
     def breaks_prefix(self) -> bool:
         return any(step.breaks_prefix for step in self.steps)
-
-    @property
-    def to_keep(self) -> tuple[Move, ...]:
-        """What the plan of the next turn starts from; what holds always, it finds for itself."""
-        return tuple(replace(move, why=Why.KEPT) for move in self.moves if move.why is not Why.ALWAYS)

@@ -15,7 +15,7 @@ from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shap
 from weighlock.planning.limits import Limits
 from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
-from weighlock.planning.plan import plan
+from weighlock.planning.plan import moves_to_keep, plan
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import MediaResolution, Modality
@@ -170,10 +170,11 @@ def test_older_media_become_notes_by_the_batch_and_the_newest_stay(rules: ModelR
 
 def test_what_earlier_turns_decided_is_kept(rules: ModelRules) -> None:
     parts = weighed(rules, screenshot(), screenshot())
-    wishes = [Wish(), Wish()]
-    first = plan(parts, rules, Shaping(), judge_by(Limits(prompt_tokens=1_500)), wishes)
+    wishes, tight, wide = [Wish(), Wish()], Limits(prompt_tokens=1_500), Limits(prompt_tokens=99_000)
+    first = plan(parts, rules, Shaping(), judge_by(tight), wishes)
+    kept = moves_to_keep(parts, rules, Shaping(), judge_by(tight), wishes, batch=1, kept=(), memory={})
 
-    later = plan(parts, rules, Shaping(), judge_by(Limits(prompt_tokens=99_000)), wishes, kept=first.to_keep)
+    later = plan(parts, rules, Shaping(), judge_by(wide), wishes, kept=kept)
 
     assert first.steps
     assert later.parts == first.parts
