@@ -105,13 +105,13 @@ class Pictures:
         """A picture shown from `at_s` to `next_s`, at every instant between; without a rate, once."""
         if self.end_s is not None:
             next_s = min(next_s, self.end_s - self.start_s)
-        if next_s <= 0 or next_s <= at_s:
+        if next_s <= _ROUNDING_S or next_s <= at_s:
             return
         if self.fps is None:
             self.emitted_s = max(Fraction(0), at_s)
             yield self.emitted_s, frame
             return
-        while (instant := self._next / self.fps) < next_s - _ROUNDING_S or self._next == 0:
+        while (instant := self._next / self.fps) < next_s - _ROUNDING_S:
             self._next += 1
             self.emitted_s = instant
             yield instant, frame

@@ -165,9 +165,8 @@ class SoundEncoder:
 class SoundCopier:
     """Passes packets on, with the file's start at time zero, from `start_s` until `end_s`."""
 
-    failures = 0
-
     def __init__(self, output: Any, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None) -> None:
+        self.failures = 0
         self._film = film
         self._source = stream
         self.stream = output.add_stream_from_template(stream, opaque=True)
@@ -179,6 +178,9 @@ class SoundCopier:
         self.seconds = Fraction(0)
 
     def feed(self, packet: Any) -> Iterator[Any]:
+        if packet.is_corrupt or _is_cut(packet):
+            self.failures += 1
+            return
         at = packet.pts if packet.pts is not None else packet.dts
         if at is None and self._last is not None:
             at = self._last + 1
@@ -200,3 +202,11 @@ class SoundCopier:
 
     def finish(self) -> Iterator[Any]:
         return iter(())
+
+
+def _is_cut(packet: Any) -> bool:
+    """Whether a frame of bare AAC says that it is longer than what there is of it, as at the end of a cut stream."""
+    head = bytes(memoryview(packet)[:6])
+    if len(head) < 6 or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or packet.stream.codec_context.name != "aac":
+        return False
+    return ((head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5) > packet.size
