@@ -1,4 +1,4 @@
-"""Films that say in every picture which one it is, and beep on every whole second: what a transform did can be read off.
+"""Films that say in every picture which one it is, and beep on every whole second: what was done to them shows.
 
 A picture holds its number in sixteen stripes, black or white. Sound is silent but for a beep from each whole second on.
 """
@@ -21,8 +21,9 @@ _BEEP_S = 0.06
 
 
 def film(
-    seconds: float = 6.0, form: str = "mp4", *, fps: int = 20, size: tuple[int, int] = (160, 96), codec: str = "libx264",
-    gop: int = 40, b_frames: int = 2, sound_codec: str | None = "aac", tracks: int = 1, default_track: int = 0,
+    seconds: float = 6.0, form: str = "mp4", *, fps: int = 20, size: tuple[int, int] = (160, 96),
+    codec: str = "libx264", gop: int = 40, b_frames: int = 2,
+    sound_codec: str | None = "aac", tracks: int = 1, default_track: int = 0,
     rotation: int = 0, times_ms: Sequence[int] | None = None, picture_delay_s: float = 0.0, sound_delay_s: float = 0.0,
     pixel_shape: Fraction | None = None, pixel_format: str = "yuv420p", corner: bool = False,
     options: dict[str, str] | None = None, container_options: dict[str, str] | None = None,
@@ -40,11 +41,13 @@ def film(
             stream.codec_context.sample_aspect_ratio = pixel_shape
         if rotation:
             stream.set_display_rotation(-rotation)
-        sounds = [container.add_stream(sound_codec, rate=_RATE) for _ in range(tracks)] if sound_codec else []
+        sounds: list[Any] = (
+            [container.add_stream(sound_codec, rate=_RATE) for _ in range(tracks)] if sound_codec else []
+        )
         for number, sound in enumerate(sounds):
             sound.codec_context.layout = "mono"
             if tracks > 1:
-                sound.disposition = av.stream.Disposition.default if number == default_track else 0
+                sound.disposition = av.stream.Disposition(number == default_track)
         times = times_ms if times_ms is not None else range(round(seconds * fps))
         late = round(picture_delay_s / base)
         packets = []
@@ -119,6 +122,7 @@ def _beeps(stream: Any, seconds: float, delay_s: float, *, pitch_hz: int) -> lis
 
 def pictures(data: bytes) -> list[tuple[float, int]]:
     """(time, number) of every picture as a player shows them, from the start of the file."""
+    container: Any
     with av.open(io.BytesIO(data)) as container:
         stream = container.streams.video[0]
         start_s = _start_s(container)
@@ -127,20 +131,22 @@ def pictures(data: bytes) -> list[tuple[float, int]]:
 
 def _start_s(container: Any) -> float:
     """The start of a file is where its first stream begins, as players have it."""
-    return max(0.0, min((float(s.start_time * s.time_base) for s in container.streams if s.start_time is not None), default=0.0))
+    return max(
+        0.0,
+        min((float(s.start_time * s.time_base) for s in container.streams if s.start_time is not None), default=0.0),
+    )
 
 
 def number_of(frame: Any) -> int:
     grey = frame.reformat(format="gray")
     line = grey.planes[0].line_size
     row = bytes(grey.planes[0])[line * (frame.height // 2) :]
-    return sum(
-        1 << bit for bit in range(_BITS) if row[int((bit + 0.5) * frame.width / _BITS)] > 125
-    )
+    return sum(1 << bit for bit in range(_BITS) if row[int((bit + 0.5) * frame.width / _BITS)] > 125)
 
 
 def white_corner(data: bytes) -> str:
     """Where the white corner of the first picture stands: `upper left`, …"""
+    container: Any
     with av.open(io.BytesIO(data)) as container:
         grey = next(container.decode(video=0)).reformat(format="gray")
         line, pixels = grey.planes[0].line_size, bytes(grey.planes[0])
@@ -154,12 +160,14 @@ def white_corner(data: bytes) -> str:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
+    container: Any
     with av.open(io.BytesIO(data)) as container:
         return container.streams.video[0].width, container.streams.video[0].height
 
 
 def key_times(data: bytes) -> list[float]:
     """When the pictures that stand alone are shown."""
+    container: Any
     with av.open(io.BytesIO(data)) as container:
         stream = container.streams.video[0]
         return [float(p.pts * stream.time_base) for p in container.demux(stream) if p.is_keyframe and p.pts is not None]
@@ -169,6 +177,7 @@ def sound(data: bytes) -> tuple[list[float], float, int]:
     """(when each beep begins, when the sound ends, its pitch in Hz)."""
     loud: list[float] = []
     end, crossings, positive = 0.0, 0, False
+    container: Any
     with av.open(io.BytesIO(data)) as container:
         stream = container.streams.audio[0]
         resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)

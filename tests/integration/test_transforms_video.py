@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -23,6 +24,7 @@ from weighlock.media.work import Made, VideoWork
 
 MP4 = "video/mp4"
 SYNC_S = 0.040
+WAYS = {"thin": VideoWork(fps=1), "exact": VideoWork(start_s=0.5), "copy": VideoWork(start_s=0.5, exact=False)}
 CONTAINERS: dict[str, tuple[str, dict[str, Any]]] = {
     "mp4": (MP4, {}),
     "mov": ("video/quicktime", {}),
@@ -47,6 +49,7 @@ def made(transformer: Transformer, data: bytes, work: VideoWork, mime: str = MP4
     out, told = make_bytes(transformer, data, mime=mime, work=work)
     assert told.mime == MP4
     assert told.size_bytes == len(out)
+    container: Any
     with av.open(io.BytesIO(out)) as container:
         for packet in container.demux():
             packet.decode()
@@ -180,12 +183,9 @@ def test_a_transport_stream_that_begins_at_ten_seconds_is_counted_from_its_start
 def test_an_edit_list_is_honoured(transformer: Transformer) -> None:
     whole = films.film(6, gop=20, sound_codec=None)
     with av.open(io.BytesIO(whole)) as container:
-        scale = container.streams.video[0].time_base.denominator
+        scale = Fraction(container.streams.video[0].time_base or 1).denominator
     # The first second is edited out, although it is there: times in the file count from the second one.
-    data = media.patched(
-        whole, b"elst", lambda e: e[:8] + (5000).to_bytes(4, "big") + (int.from_bytes(e[12:16], "big") + scale).to_bytes(
-            4, "big") + e[16:],
-    )  # fmt: skip
+    data = media.patched(whole, b"elst", lambda e: _later(e, scale))
     assert films.pictures(data)[0][1] == 20
 
     clip, told = made(transformer, data, VideoWork(start_s=1, end_s=3))
@@ -194,6 +194,11 @@ def test_an_edit_list_is_honoured(transformer: Transformer) -> None:
     assert [n for _, n in films.pictures(clip)] == list(range(40, 80))
     assert [n for _, n in films.pictures(thin)] == [20, 40, 60, 80, 100]
     assert length_s(told) == pytest.approx(2, abs=0.06)
+
+
+def _later(elst: bytes, ticks: int) -> bytes:
+    """The edit list, lasting five seconds from `ticks` later."""
+    return elst[:8] + struct.pack(">II", 5000, struct.unpack_from(">I", elst, 12)[0] + ticks) + elst[16:]
 
 
 def test_of_several_tracks_of_sound_the_default_one_is_kept_and_named(transformer: Transformer) -> None:
@@ -218,7 +223,9 @@ def test_a_film_without_sound_stays_without_and_one_with_loses_it_on_demand(tran
 
 
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
-@pytest.mark.parametrize("work", [VideoWork(fps=1), VideoWork(start_s=0.5, end_s=1.5), VideoWork(fps=1, max_width_px=40)])
+@pytest.mark.parametrize(
+    "work", [VideoWork(fps=1), VideoWork(start_s=0.5, end_s=1.5), VideoWork(fps=1, max_width_px=40)]
+)
 def test_a_turned_film_comes_out_upright(transformer: Transformer, rotation: int, work: VideoWork) -> None:
     data = films.film(2, rotation=rotation, corner=True)
 
@@ -282,7 +289,9 @@ def test_pictures_without_times_are_shown_at_an_even_pace_and_that_is_said(monke
 
 @pytest.mark.parametrize("form", ["matroska", "mpegts", "fragmented"])
 @pytest.mark.parametrize(
-    "work", [VideoWork(fps=1), VideoWork(start_s=0.5), VideoWork(start_s=0.5, exact=False)], ids=["thin", "exact", "copy"]
+    "work",
+    [VideoWork(fps=1), VideoWork(start_s=0.5), VideoWork(start_s=0.5, exact=False)],
+    ids=["thin", "exact", "copy"],
 )
 def test_of_a_film_cut_off_what_is_there_is_saved(transformer: Transformer, form: str, work: VideoWork) -> None:
     mime, options = CONTAINERS[form]
@@ -295,7 +304,9 @@ def test_of_a_film_cut_off_what_is_there_is_saved(transformer: Transformer, form
 
 
 @pytest.mark.parametrize(
-    "work", [VideoWork(fps=1), VideoWork(start_s=0.5), VideoWork(start_s=0.5, exact=False)], ids=["thin", "exact", "copy"]
+    "work",
+    [VideoWork(fps=1), VideoWork(start_s=0.5), VideoWork(start_s=0.5, exact=False)],
+    ids=["thin", "exact", "copy"],
 )
 def test_what_is_lost_of_a_film_whose_end_is_missing_is_said(transformer: Transformer, work: VideoWork) -> None:
     whole = media.header_first(films.film(6))
@@ -337,6 +348,7 @@ def test_the_same_work_on_the_same_film_gives_the_same_bytes(transformer: Transf
 
 def test_tags_are_kept_or_stripped(transformer: Transformer) -> None:
     written = io.BytesIO()
+    source: Any
     with av.open(io.BytesIO(films.film(1))) as source, av.open(written, "w", format="mp4") as target:
         target.metadata["comment"] = "taken at home"
         stream = target.add_stream_from_template(source.streams.video[0], opaque=True)

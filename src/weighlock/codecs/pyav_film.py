@@ -143,6 +143,7 @@ class Film:
             except MemoryError:
                 raise
             except pyav.READ_ERRORS as error:
+                pyav.refuse_no_memory(error)
                 bad += 1
                 self.damage = pyav.words(error)
                 if bad > _BAD_READS or isinstance(error, EOFError):

@@ -48,7 +48,8 @@ class Decoder:
             frames = self._context.decode(packet)
         except MemoryError:
             raise
-        except pyav.READ_ERRORS:
+        except pyav.READ_ERRORS as error:
+            pyav.refuse_no_memory(error)
             self.failures += 1
             return
         for frame in frames:

@@ -107,7 +107,8 @@ class SoundEncoder:
             return list(self._decoder.decode(packet))
         except MemoryError:
             raise
-        except pyav.READ_ERRORS:
+        except pyav.READ_ERRORS as error:
+            pyav.refuse_no_memory(error)
             self.failures += 1
             return []
 
@@ -209,4 +210,4 @@ def _is_cut(packet: Any) -> bool:
     head = bytes(memoryview(packet)[:6])
     if len(head) < 6 or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or packet.stream.codec_context.name != "aac":
         return False
-    return ((head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5) > packet.size
+    return bool(((head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5) > packet.size)
