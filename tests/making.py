@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import mmap
 import os
 from typing import Any
+from unittest.mock import patch
 
 from weighlock.codecs import job
 from weighlock.codecs.encoding import Encoding
@@ -33,6 +35,23 @@ def make_here(data: bytes, mime: str, work: VideoWork | AudioWork, *, thrifty: b
             with Film(window.window, context) as film:
                 told = pyav_video._Again(film, out, work, context, thrifty=False).make()
     return out.getvalue(), told
+
+
+def frames_given(data: bytes, mime: str, work: VideoWork, *, thrifty: bool) -> list[tuple[int, int, str]]:
+    """What the encoder is given: (time, until when, digest) of each picture."""
+    from weighlock.codecs.pyav_pictures import Encoder
+
+    given: list[tuple[int, int, str]] = []
+    encode = Encoder._encode
+
+    def noted(self: Encoder, at: int, frame: Any, *, until: int) -> Any:
+        planes = b"".join(bytes(plane) for plane in frame.planes)
+        given.append((at, until, hashlib.sha256(planes).hexdigest()))
+        return encode(self, at, frame, until=until)
+
+    with patch.object(Encoder, "_encode", noted):
+        make_here(data, mime, work, thrifty=thrifty)
+    return given
 
 
 class mapped:  # noqa: N801 - used like a function
