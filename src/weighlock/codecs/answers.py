@@ -22,6 +22,7 @@ from weighlock.errors import (
 from weighlock.media.facts import Anomaly, AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
 
 _LARGEST = 1e15
+_Note = Annotated[str, Field(max_length=wire.MAX_NOTE_CHARS)]
 
 _ERRORS: dict[str, type[InputError]] = {
     e.code: e for e in (MalformedMedia, MediaTooLarge, TransformFailed, UnknownMediaType, UnsupportedMedia)

@@ -176,6 +176,8 @@ class _Deed:
 
 def _explain(error: OSError, job: wire.Job) -> None:
     """Raise the error that tells what a failed write means; nothing for one that is none."""
+    if error.errno == errno.ENOMEM:
+        raise MemoryError from error
     if error.errno == errno.EFBIG:
         raise MediaTooLarge(
             f"what is made of it takes more than {job.file_bytes // 2**20:,} MiB (safety limit of the worker)",
@@ -213,19 +215,25 @@ def _answer(job: wire.Job, view: mmap.mmap | None, held: list[str], growth: conf
     except InputError as error:
         return wire.dump_failure(error)
     except MemoryError:
-        deeds = "transforming" if job.task == "make" else "probing"
-        return wire.dump_failure(
-            MalformedMedia(
-                f"{deeds} it takes more than {job.memory_bytes // 2**20} MiB of memory (safety limit of the worker)",
-                limit="memory",
-                memory_bytes=job.memory_bytes,
-            )
-        )
+        return _out_of_memory(job)
     except Exception as error:
+        if growth.bytes() > _NEAR_LIMIT * job.memory_bytes:  # libraries that were refused memory do not all say so
+            return _out_of_memory(job)
         who = "transform" if job.task == "make" else "prober"
         return wire.dump_failure(
             MalformedMedia(f"the {who} failed on it: {type(error).__name__}", cause=type(error).__name__)
         )
+
+
+def _out_of_memory(job: wire.Job) -> bytes:
+    deeds = "transforming" if job.task == "make" else "probing"
+    return wire.dump_failure(
+        MalformedMedia(
+            f"{deeds} it takes more than {job.memory_bytes // 2**20} MiB of memory (safety limit of the worker)",
+            limit="memory",
+            memory_bytes=job.memory_bytes,
+        )
+    )
 
 
 def _believable(job: wire.Job, found: _Found, growth: confine.Growth) -> _Found:

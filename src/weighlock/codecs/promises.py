@@ -110,12 +110,22 @@ def _of_length(
     longest_s = end_s - start_s + slack_s
     if facts.duration_s > longest_s:
         return f"{facts.duration_s:.3f} s instead of at most {longest_s:.3f} s"
-    start_s, end_s = window(work, before.duration_s)
+    start_s, end_s = window(work, _surely_s(work, before))
     if made.actual_start_s is not None:
         start_s = min(end_s, made.actual_start_s)
     if facts.duration_s < end_s - start_s - slack_s and not (made.notes or source.anomalies):
         return f"{facts.duration_s:.3f} s instead of {end_s - start_s:.3f} s"
     return None
+
+
+def _surely_s(work: VideoWork | AudioWork, before: VideoFacts | AudioFacts) -> float:
+    """How far what is worked on reaches at least: of a film, one of its two kinds of stream may end early."""
+    if isinstance(before, AudioFacts) or before.audio_duration_s is None:
+        return before.duration_s
+    if isinstance(work, AudioWork):
+        return min(before.duration_s, before.audio_duration_s)
+    lasts_longer = before.audio_duration_s >= before.duration_s - _SLACK_S
+    return 0.0 if not work.keep_sound and lasts_longer else before.duration_s
 
 
 def _of_image(work: ImageWork, facts: ImageFacts, made: Made) -> str | None:

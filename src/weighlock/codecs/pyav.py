@@ -6,6 +6,7 @@ How long a file lasts is weighed in `durations.py`.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import pkgutil
 import time
@@ -105,6 +106,12 @@ def open_medium(
 
 def _deny(*_: object, **__: object) -> NoReturn:
     raise PermissionError("a medium may not open other files")
+
+
+def refuse_no_memory(error: BaseException) -> None:
+    """Raises `MemoryError` where that is what FFmpeg met: it is no damage of the medium, and nothing to pass over."""
+    if getattr(error, "errno", None) == errno.ENOMEM:
+        raise MemoryError from error
 
 
 def words(error: BaseException) -> str:

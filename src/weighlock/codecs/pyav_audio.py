@@ -8,7 +8,7 @@ from typing import IO, Any
 from weighlock.codecs import pyav
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.pyav_film import Film
+from weighlock.codecs.pyav_film import Film, exact
 from weighlock.codecs.pyav_output import counted, output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder, Voice
 from weighlock.codecs.tally import codec_name
@@ -54,8 +54,8 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
         mime = work.mime or _kept_type(film, stream, context.mime)
         if mime not in _FORMS:
             raise UnsupportedMedia(f"{mime} is not written here; audio/flac, audio/mpeg and audio/wav are", mime=mime)
-        start_s = Fraction(max(0.0, work.start_s or 0.0))
-        end_s = None if work.end_s is None else Fraction(work.end_s)
+        start_s = exact(work.start_s or 0.0)
+        end_s = None if work.end_s is None else exact(work.end_s)
         index = stream.index
         film.keep(stream)
         film.rewind(max(Fraction(0), start_s - 1), stream=stream)

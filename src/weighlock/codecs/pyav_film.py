@@ -32,6 +32,11 @@ _NEAR_S = 6
 _BAD_READS = 64
 
 
+def exact(at_s: float) -> Fraction:
+    """A time as it was written: 3.3 is not 3.29999…"""
+    return Fraction(max(0.0, at_s)).limit_denominator(1_000_000)
+
+
 class Film:
     """Times are in seconds from the first thing a player presents, as everywhere outside this room."""
 
@@ -138,6 +143,7 @@ class Film:
             except MemoryError:
                 raise
             except pyav.READ_ERRORS as error:
+                pyav.refuse_no_memory(error)
                 bad += 1
                 self.damage = pyav.words(error)
                 if bad > _BAD_READS or isinstance(error, EOFError):

@@ -10,7 +10,7 @@ from typing import Any
 import av
 import av.filter
 
-from weighlock.codecs import pyav
+from weighlock.codecs import pyav, tally
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.pyav_output import Held
 from weighlock.codecs.timeline import Feed
@@ -18,6 +18,8 @@ from weighlock.errors import MalformedMedia
 
 CLOCK = Fraction(1, 90_000)
 """Ticks of what is encoded: whole for every usual rate."""
+_SKIPPED_SAFELY = {"h264", "hevc", "mpeg4", "mpeg2video", "mpeg1video"}
+"""Codecs in which nothing is learnt from a picture no other leans on; VP8 and VP9 adapt their coding by each."""
 _JPEG_RANGE = 2
 _LONGEST_SIDE = 16_384
 
@@ -28,13 +30,14 @@ class Decoder:
     def __init__(self, stream: Any) -> None:
         self._context = stream.codec_context
         self._context.thread_count = 1
-        self._base = stream.time_base
+        self._skips = tally.codec_name(stream) in _SKIPPED_SAFELY
         self.failures = 0
         self.last: int | None = None
         """Time stamp of the last picture that came out."""
 
     def feed(self, packet: Any, feed: int) -> Iterator[Any]:
-        self._context.skip_frame = "NONREF" if feed == Feed.IF_OTHERS_LEAN_ON_IT else "DEFAULT"
+        skips = self._skips and feed == Feed.IF_OTHERS_LEAN_ON_IT
+        self._context.skip_frame = "NONREF" if skips else "DEFAULT"
         yield from self._decoded(packet)
 
     def flush(self) -> Iterator[Any]:
@@ -48,7 +51,8 @@ class Decoder:
             frames = self._context.decode(packet)
         except MemoryError:
             raise
-        except pyav.READ_ERRORS:
+        except pyav.READ_ERRORS as error:
+            pyav.refuse_no_memory(error)
             self.failures += 1
             return
         for frame in frames:
@@ -127,10 +131,15 @@ class Encoder:
 
     def finish(self, end_s: Fraction) -> Iterator[Any]:
         """The last picture, which lasts until `end_s`, and all that is left."""
-        if self._held is not None:
-            yield from self._encode(*self._held, until=max(self._held[0] + 1, round(end_s / CLOCK)))
-            self._held = None
-        yield from self._timed(self.stream.encode(None))
+        if self._held is None:
+            return
+        at, frame = self._held
+        until = max(at + 1, round(end_s / CLOCK))
+        packets = [*self._encode(at, frame, until=until), *self._timed(self.stream.encode(None))]
+        # MP4 takes the length of the whole from the packet stored last, which is seldom the one shown last.
+        packets[-1].duration = round((until - at) * CLOCK / packets[-1].time_base)
+        self._held = None
+        yield from packets
 
     def _encode(self, at: int, frame: Any, *, until: int) -> Iterator[Any]:
         frame.pts, frame.time_base = at, CLOCK

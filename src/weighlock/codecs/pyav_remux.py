@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.pyav_film import Film
+from weighlock.codecs.pyav_film import Film, exact
 from weighlock.codecs.pyav_output import output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
@@ -39,8 +39,8 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     index = film.picture().index
     sound_stream, notes = film.sound() if work.keep_sound else (None, ())
     sound_index = None if sound_stream is None else sound_stream.index
-    asked_s = Fraction(max(0.0, work.start_s or 0.0))
-    end_s = None if work.end_s is None else Fraction(work.end_s)
+    asked_s = exact(work.start_s or 0.0)
+    end_s = None if work.end_s is None else exact(work.end_s)
     timeline, begin_s = film.timeline(index, asked_s, end_s)
     stream = film.container.streams[index]
     first, last = _range(timeline, film, stream, asked_s, end_s)
@@ -64,7 +64,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
                         break
                     continue
                 # A picture shown before the first but stored behind it leans on what is not there.
-                if number >= first and timeline.pts[number] >= timeline.pts[first]:
+                if number >= first and timeline.pts[number] >= timeline.pts[first] and not packet.is_corrupt:
                     packet.pts, packet.dts = timeline.pts[number] - origin, decode_times[number] - origin
                     packet.stream = target
                     written.mux(packet)

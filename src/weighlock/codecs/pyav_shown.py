@@ -59,6 +59,7 @@ class Pictures:
         self.emitted_s = Fraction(0)
         self._held: tuple[Fraction, Any] | None = None
         self._next = 0
+        self._emitted = False
         self._at = 0
 
     def rate(self) -> Fraction:
@@ -97,21 +98,30 @@ class Pictures:
         self._held = (at_s, frame)
 
     def _rest(self) -> Iterator[tuple[Fraction, Any]]:
-        if self._held is not None and not self.done:
-            yield from self._until(*self._held, self.last_s())
+        if self._held is None:
+            return
+        shown = False
+        if not self.done:
+            for at_s, frame in self._until(*self._held, self.last_s()):
+                shown = True
+                yield at_s, frame
+        if not shown and not self._emitted:
+            # All pictures end before the clip begins: a player goes on showing the last.
+            yield Fraction(0), self._held[1]
         self._held = None
 
     def _until(self, at_s: Fraction, frame: Any, next_s: Fraction) -> Iterator[tuple[Fraction, Any]]:
         """A picture shown from `at_s` to `next_s`, at every instant between; without a rate, once."""
         if self.end_s is not None:
             next_s = min(next_s, self.end_s - self.start_s)
-        if next_s <= 0 or next_s <= at_s:
+        if next_s <= _ROUNDING_S or next_s <= at_s:
             return
+        self._emitted = True
         if self.fps is None:
             self.emitted_s = max(Fraction(0), at_s)
             yield self.emitted_s, frame
             return
-        while (instant := self._next / self.fps) < next_s - _ROUNDING_S or self._next == 0:
+        while (instant := self._next / self.fps) < next_s - _ROUNDING_S:
             self._next += 1
             self.emitted_s = instant
             yield instant, frame
@@ -203,7 +213,7 @@ class Needed(Shown):
 
     def _rest(self) -> Iterator[tuple[Fraction, Any]]:
         if self._left:
-            raise Incomplete
+            raise Incomplete  # also where the pictures end before the clip begins
         return iter(())
 
 

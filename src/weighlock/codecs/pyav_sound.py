@@ -9,16 +9,17 @@ from typing import Any
 
 import av
 
-from weighlock.codecs import pyav
+from weighlock.codecs import pyav, tally
 from weighlock.codecs.pcm import Clock, Line
 from weighlock.codecs.pyav_film import Film
 
 _SLACK_S = Fraction(1, 50)
 """Time stamps may be off by this much before samples are dropped or silence is put in."""
 _LEAP_S = Fraction(1, 4)
+"""A jump of the time stamps past this is no drift."""
 _PIECE = 4096
 _RATES = {
-    "aac": (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
+    "aac": (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000),
     "libmp3lame": (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
     "libopus": (48000, 24000, 16000, 12000, 8000),
 }
@@ -107,7 +108,8 @@ class SoundEncoder:
             return list(self._decoder.decode(packet))
         except MemoryError:
             raise
-        except pyav.READ_ERRORS:
+        except pyav.READ_ERRORS as error:
+            pyav.refuse_no_memory(error)
             self.failures += 1
             return []
 
@@ -165,9 +167,8 @@ class SoundEncoder:
 class SoundCopier:
     """Passes packets on, with the file's start at time zero, from `start_s` until `end_s`."""
 
-    failures = 0
-
     def __init__(self, output: Any, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None) -> None:
+        self.failures = 0
         self._film = film
         self._source = stream
         self.stream = output.add_stream_from_template(stream, opaque=True)
@@ -175,28 +176,42 @@ class SoundCopier:
         self._end = None if end_s is None else film.ticks(end_s, stream)
         self._from_start = start_s == 0
         self._last: int | None = None
+        self._frame = round(Fraction(tally.frame_s(stream)) / stream.time_base)
+        self._clock = Clock(leap=int(_LEAP_S / stream.time_base), farthest=None)
         self.done = False
         self.seconds = Fraction(0)
 
     def feed(self, packet: Any) -> Iterator[Any]:
+        if packet.is_corrupt or _is_cut(packet):
+            self.failures += 1
+            return
         at = packet.pts if packet.pts is not None else packet.dts
-        if at is None and self._last is not None:
-            at = self._last + 1
-        if at is None:
+        if at is None and self._last is None:
             at = self._first
+        lasts = max(1, self._frame or packet.duration or 1)
+        at = self._clock.mend(at, lasts)
         if self._end is not None and at >= self._end:
             self.done = True
             return
         # What lies before the start of the file is what its decoder needs to settle.
-        if at + (packet.duration or 0) <= self._first and not self._from_start:
+        if at + lasts <= self._first and not self._from_start:
             return
         if self._last is not None and at <= self._last:
             return
         self._last = at
         packet.pts = packet.dts = at - self._first
-        self.seconds = (at - self._first + (packet.duration or 0)) * self._source.time_base
+        packet.duration = lasts
+        self.seconds = (at - self._first + lasts) * self._source.time_base
         packet.stream = self.stream
         yield packet
 
     def finish(self) -> Iterator[Any]:
         return iter(())
+
+
+def _is_cut(packet: Any) -> bool:
+    """Whether a frame of bare AAC says that it is longer than what there is of it, as at the end of a cut stream."""
+    head = bytes(memoryview(packet)[:6])
+    if len(head) < 6 or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or packet.stream.codec_context.name != "aac":
+        return False
+    return bool(((head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5) > packet.size)

@@ -9,7 +9,7 @@ from typing import IO, Any
 from weighlock.codecs import pyav
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.pyav_film import Film
+from weighlock.codecs.pyav_film import Film, exact
 from weighlock.codecs.pyav_output import Held, counted, output
 from weighlock.codecs.pyav_pictures import PictureTrack
 from weighlock.codecs.pyav_remux import copy_film, may_copy
@@ -55,8 +55,8 @@ class _Again:
     def __init__(self, film: Film, out: IO[bytes], work: VideoWork, context: Context, *, thrifty: bool) -> None:
         self._film, self._out, self._work, self._context = film, out, work, context
         self._thrifty = thrifty
-        self._start_s = Fraction(max(0.0, work.start_s or 0.0))
-        self._end_s = None if work.end_s is None else Fraction(work.end_s)
+        self._start_s = exact(work.start_s or 0.0)
+        self._end_s = None if work.end_s is None else exact(work.end_s)
         self._most = (work.max_width_px, work.max_height_px)
         self._index = film.picture().index
         sound, self._notes = film.sound()
