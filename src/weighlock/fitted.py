@@ -37,6 +37,8 @@ class Fitted:
     """Why no part gets lighter still."""
     made: Mapping[int, Made] = field(default_factory=lambda: MappingProxyType({}))
     """What came of the works, by the same part."""
+    files: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """The media that were made, by the same part."""
     shaped: tuple[Shaped, ...] = field(default=(), repr=False)
     """The media as planned, in the order of the parts."""
     original: Request = field(default_factory=lambda: Request(turns=()), repr=False)

@@ -240,6 +240,7 @@ class Preflight:
         if not fitted.works or screening is None:
             return fitted
         made: dict[int, Made] = {}
+        files: dict[int, bytes] = {}
         done: dict[int, Finding] = {}
         sent = [one for one in screening.findings if one.is_sent]
         for at, one in enumerate(fitted.shaped):
@@ -256,7 +257,7 @@ class Preflight:
         level = next((one.controls.media_resolution for one in fitted.plan.parts), MediaResolution.UNSPECIFIED)
         request = with_resolution(request, level)
         after = self.weigh_request(request, asked)
-        return replace(fitted, request=request, after=after, works={}, made=made)
+        return replace(fitted, request=request, after=after, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
 from weighlock.cli import render
 from weighlock.cli.check import EXIT_NOTHING, EXIT_OVER, EXIT_UNREADABLE
@@ -16,7 +17,7 @@ from weighlock.cli.files import replace_file
 from weighlock.cli.fit_request import pinned, read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
-from weighlock.errors import InputError, MediaTooLarge, ServiceError
+from weighlock.errors import InputError, MediaTooLarge
 from weighlock.fitted import Fitted
 from weighlock.media.work import Work
 from weighlock.planning.admit import Decision
@@ -27,16 +28,18 @@ from weighlock.rules import ModelRules
 from weighlock.scales import Asked
 from weighlock.settings import load
 
-Progress = Callable[[int, float], None]
-"""Which part is being worked on, and how much of it is done (0 to 1)."""
+_EXTENSIONS = {
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/webp": ".webp",
+    "video/mp4": ".mp4",
+    "audio/flac": ".flac",
+    "audio/mpeg": ".mp3",
+    "audio/wav": ".wav",
+    "application/pdf": ".pdf",
+}
 _INLINE_BYTES = 20_000_000
 """Of a request's media in base64, where the rules know no bound."""
-
-
-class LocalWorkNeeded(ServiceError):
-    """The plan needs work on the bytes of a medium that cannot be done here."""
-
-    code = "local_work_needed"
 
 
 @click.command()
@@ -112,12 +115,12 @@ def fit(
             fitted = _some_named(fitted, rules)
         code = _exit_code(fitted)
         written: list[Path] = []
-        stopped: LocalWorkNeeded | InputError | None = None
+        stopped: InputError | None = None
         if code == 0 and not dry_run:
             try:
-                fitted = carry_out(preflight, fitted, _silent)
+                fitted = carry_out(preflight, fitted, asked)
                 written = _write(out, fitted, loaded, request, rules) if out is not None else []
-            except (LocalWorkNeeded, InputError) as error:
+            except InputError as error:
                 stopped, code = error, EXIT_UNREADABLE
     if form == "json":
         render.print_json({**fitted.as_dict(), "written": list(map(str, written))})
@@ -132,21 +135,22 @@ def fit(
     ctx.exit(code)
 
 
-def _silent(_part: int, _done: float) -> None:
-    """Progress nobody watches."""
-
-
-def carry_out(_preflight: Preflight, fitted: Fitted, _progress: Progress) -> Fitted:
-    """The request with its media worked on as planned, and the receipt of what came out.
+def carry_out(preflight: Preflight, fitted: Fitted, asked: Asked) -> Fitted:
+    """The request with its media worked on as planned, and the receipt of what came out. A bar shows it on a terminal.
 
     Raises:
-        LocalWorkNeeded: this version works on no bytes yet.
+        InputError: a medium cannot be worked on as planned.
     """
-    if not fitted.works:
-        return fitted
-    named = ((fitted.before.parts[at].examined.label, work_in_words(work)) for at, work in fitted.works.items())
-    told = "; ".join(f"{label}: {words}" for label, words in named)
-    raise LocalWorkNeeded(f"local work is needed, which this version does not do ({told}); --dry-run only plans it")
+    if not fitted.works or not sys.stderr.isatty():
+        return preflight.carry_out(fitted, asked)
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        labels = {at: printable(fitted.before.parts[at].examined.label) for at in fitted.works}
+        tasks = {at: bars.add_task(escape(label), total=1.0) for at, label in labels.items()}
+        return preflight.carry_out(fitted, asked, progress=lambda at, share: bars.update(tasks[at], completed=share))
 
 
 def work_in_words(work: Work) -> str:
@@ -200,8 +204,24 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
     else:
         data = json_text.dumps(messages.emit(fitted.request, loaded.parsed))
     folder.mkdir(parents=True, exist_ok=True)
+    written = [path]
+    if loaded is None:
+        for at, data_made in fitted.files.items():
+            written.append(_name(folder, fitted, at, written))
+            replace_file(written[-1], data_made)
     replace_file(path, data)
-    return [path]
+    return written
+
+
+def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
+    """That of what a medium was made of, with the ending of what it is now."""
+    named, mime = Path(fitted.before.parts[at].examined.label), fitted.made[at].mime
+    stem, ending = named.stem or "medium", _EXTENSIONS.get(mime, named.suffix)
+    path, nth = folder / f"{stem}{ending}", 1
+    while path in taken:
+        nth += 1
+        path = folder / f"{stem}-{nth}{ending}"
+    return path
 
 
 def _some_named(fitted: Fitted, rules: ModelRules) -> Fitted:
