@@ -48,7 +48,9 @@ class Fitted:
     def is_sendable(self) -> bool:
         """Whether the service would take it, whatever the budget says."""
         screening = self.before.screening
-        refused = self.after.refused or any(part.error or part.refused for part in self.after.parts)
+        refused = self.after.refused or any(
+            part.error or (part.refused and at not in self.works) for at, part in enumerate(self.after.parts)
+        )
         return not refused and not (screening is not None and screening.errors)
 
     def demand_fit(self) -> None:

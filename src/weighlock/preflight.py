@@ -247,16 +247,14 @@ class Preflight:
             finding = one.finding
             if one.work is not None:
                 part = finding.shaped or finding.part
-                data, made[at] = self._examiner.made(
-                    part, one.work, partial(progress, at) if progress else None, cancelled
-                )
-                finding = replace(finding, shaped=replace(part, source=data, declared_mime=made[at].mime))
+                tell = partial(progress, at) if progress else None
+                files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
+                finding = replace(finding, shaped=replace(part, source=files[at], declared_mime=made[at].mime))
             done[id(sent[at])] = finding
         findings = tuple(done.get(id(one), one) for one in screening.findings)
         request = rewritten(fitted.original, replace(screening, findings=findings))
-        level = next((one.controls.media_resolution for one in fitted.plan.parts), MediaResolution.UNSPECIFIED)
-        request = with_resolution(request, level)
-        after = self.weigh_request(request, asked)
+        request = with_resolution(request, request_resolution(fitted.request))
+        after = _labelled(self.weigh_request(request, asked), fitted)
         return replace(fitted, request=request, after=after, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
@@ -350,6 +348,16 @@ def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) 
     except InputError as error:
         return part, replace(known, error=known.error or error)
     return part, replace(known, asked=asked)
+
+
+def _labelled(report: Report, fitted: Fitted) -> Report:
+    """The report with the names its parts had before they were worked on."""
+    kept = [part.examined.label for at, part in enumerate(fitted.before.parts) if at not in fitted.plan.removed]
+    parts = (
+        replace(part, examined=replace(part.examined, label=label))
+        for part, label in zip(report.parts, kept, strict=True)
+    )
+    return replace(report, parts=tuple(parts))
 
 
 def _demand_answers(examined: Iterable[Examined]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import wave
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,15 +94,22 @@ def test_a_pin_that_names_nothing_is_a_usage_error(run: Run) -> None:
 
 
 def test_the_media_of_a_conversation_are_told_together_with_what_it_does_to_the_cache(run: Run) -> None:
-    result = run("agent.json", "-e", "agent", "--out", "made", "--explain")
+    told = []
+    for turns in range(4, 12):
+        Path("agent.json").write_text(json.dumps(screenshots(turns)))
+        result = run("agent.json", "-e", "agent", "--out", "made", "--explain")
+        assert result.exit_code == 0
+        body = json.loads(Path("made/request.json").read_bytes())
+        assert len(body["contents"]) == len(screenshots(turns)["contents"])
+        told.append(result.stdout)
 
-    assert result.exit_code == 0
-    assert "7 × 1,100" in result.stdout
-    assert "breaks the cached prefix" in result.stdout
-    assert "Prompt cache: broken from contents[2]" in result.stdout
-    assert "history.keep_media" in result.stdout
-    body = json.loads(Path("made/request.json").read_bytes())
-    assert len(body["contents"]) == len(screenshots(8)["contents"])
+    broken = [one for one in told if "Prompt cache: broken from contents[" in one]
+    kept = [one for one in told if "Prompt cache: kept" in one]
+    assert broken
+    assert all("breaks the cached prefix" in one and "× 1,100" in one for one in broken)
+    assert len(kept) > len(broken)
+    assert "kept from an earlier turn" in kept[-1]
+    assert "history.keep_media" in told[-1]
 
 
 def test_a_request_that_fits_leaves_as_the_very_bytes_that_came(run: Run) -> None:
@@ -121,17 +130,31 @@ def test_a_part_of_a_request_is_pinned_by_its_place(run: Run) -> None:
     assert {"part": 0, "lever": None, "words": "pinned", "knob": None} in told["not_available"]
 
 
-def test_local_work_is_shown_by_a_dry_run_and_refused_without_one(run: Run) -> None:
+def test_local_work_is_shown_by_a_dry_run_and_done_without_one(run: Run) -> None:
     Path("song.wav").write_bytes(media.wav(30))
 
     planned = run("song.wav", "-e", "old", "--max-tokens", "800", "--dry-run")
-    refused = run("song.wav", "-e", "old", "--max-tokens", "800", "--out", "made")
+    done = run("song.wav", "-e", "old", "--max-tokens", "800", "--out", "made")
 
     assert planned.exit_code == 0, planned.output
     assert "Local work on song.wav: audio: start_s 10, end_s 30" in planned.stdout
-    assert refused.exit_code == 4
-    assert "local_work_needed" in refused.stderr
-    assert not Path("made").exists()
+    assert done.exit_code == 0, done.output
+    with wave.open("made/song.wav") as made:
+        assert made.getnframes() / made.getframerate() == 20
+    (turn,) = json.loads(Path("made/request.json").read_bytes())["contents"]
+    assert base64.b64decode(turn["parts"][0]["inlineData"]["data"]) == Path("made/song.wav").read_bytes()
+    assert "audioMetadata" not in turn["parts"][0]
+
+
+def test_a_format_gemini_does_not_take_becomes_one_it_takes(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    done = run("a.gif", "--out", "made")
+
+    assert done.exit_code == 0, done.output
+    (turn,) = json.loads(Path("made/request.json").read_bytes())["contents"]
+    assert turn["parts"][0]["inlineData"]["mimeType"] == "image/png"
+    assert Path("made/a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_lever_the_endpoint_does_not_have_is_named(run: Run) -> None:
