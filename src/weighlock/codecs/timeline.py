@@ -68,7 +68,7 @@ class Timeline:
             return False
         times = array("q", sorted(self.pts))  # a set of them would weigh four times as much
         same = sum(map(eq, times, times[1:]))
-        return same * 2 < len(times)
+        return bool(same * 2 < len(times))
 
     def end(self, *, usual: int = 1) -> int:
         """When the last picture ceases to be shown, which lasts `usual` ticks if nothing says how long."""
