@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import av
@@ -344,6 +348,29 @@ def test_the_same_work_on_the_same_film_gives_the_same_bytes(transformer: Transf
 
     for work in (VideoWork(fps=1), VideoWork(start_s=0.5, end_s=2), VideoWork(start_s=1, exact=False)):
         assert made(transformer, data, work)[0] == made(transformer, data, work)[0]
+
+
+def test_the_bytes_do_not_depend_on_what_memory_held_before(tmp_path: Path) -> None:
+    source = tmp_path / "film.mp4"
+    source.write_bytes(films.film(6))
+    script = (
+        "import hashlib, sys; from pathlib import Path; from making import make_here\n"
+        "from weighlock.media.work import VideoWork\n"
+        "data = Path(sys.argv[1]).read_bytes()\n"
+        "print([hashlib.sha256(make_here(data, 'video/mp4', work)[0]).hexdigest()"
+        " for work in (VideoWork(fps=3), VideoWork(start_s=0.2))])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(source)], check=True, capture_output=True,
+            env={**environment, "MALLOC_PERTURB_": fill},
+        ).stdout
+        for fill in ("50", "100", "200")
+    }  # fmt: skip
+
+    assert len(said) == 1
 
 
 def test_tags_are_kept_or_stripped(transformer: Transformer) -> None:
