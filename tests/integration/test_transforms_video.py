@@ -141,7 +141,8 @@ def test_whatever_the_film_is_like_each_picture_shows_its_moment_and_decoding_le
     whole, _ = make_here(data, mime, work, thrifty=False)
 
     assert shows_its_moment(out, data, start / 10)
-    assert out == whole
+    # x264 does not write the same bytes twice on a busy machine; which picture stands when is what must not differ.
+    assert films.pictures(out) == films.pictures(whole)
 
 
 def test_pictures_of_uneven_pace_are_shown_when_they_were(transformer: Transformer) -> None:
