@@ -18,7 +18,7 @@ from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
 from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
-from weighlock.media.work import Made
+from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import is_visual
@@ -297,6 +297,15 @@ class Preflight:
         Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
         """
         return self._examiner.examine(parts)
+
+    def made(self, part: MediaPart, work: Work, progress: Callable[[float], None] | None = None) -> tuple[bytes, Made]:
+        """What a work makes of a medium, in the confined worker, and its facts.
+
+        Raises:
+            InputError: it cannot be read, or not be made into that.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        return self._examiner.made(part, work, progress)
 
     def scales(self, asked: Asked | None = None) -> Scales:
         """Rules, prices and limits for one endpoint, model and backend, to weigh many requests on.

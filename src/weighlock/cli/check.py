@@ -116,8 +116,8 @@ def check(
     asked = Asked(
         endpoint=endpoint,
         backend=Backend(backend) if backend else None,
-        controls=_controls(resolution, fps, Placement(placement)),
-        clip=_clip(clip) if clip is not None else None,
+        controls=controls_of_options(resolution, fps, Placement(placement)),
+        clip=clip_of_words(clip) if clip is not None else None,
         output_tokens=output_tokens,
     )
     with ExitStack() as stack:
@@ -243,7 +243,7 @@ def spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     return path
 
 
-def _controls(resolution: str | None, fps: float | None, placement: Placement) -> Controls:
+def controls_of_options(resolution: str | None, fps: float | None, placement: Placement) -> Controls:
     level = MediaResolution(resolution) if resolution else None
     per_part = level is MediaResolution.ULTRA_HIGH
     return Controls(
@@ -254,7 +254,7 @@ def _controls(resolution: str | None, fps: float | None, placement: Placement) -
     )
 
 
-def _clip(words: str) -> Clip:
+def clip_of_words(words: str) -> Clip:
     """As in the settings, and with minutes as `2:30`."""
     plain = re.sub(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", _in_seconds, words)
     try:

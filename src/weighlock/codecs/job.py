@@ -20,7 +20,7 @@ from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, TransformFailed
 from weighlock.media.facts import Probed
-from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
 from weighlock.request import Modality
 
 _DOORS = {
@@ -162,7 +162,7 @@ class _Deed:
         job, bounds = self.job, _bounds(self.job)
         make: Callable[..., Outcome] = import_module(orders.door(orders.dump(work))).make
         match work:
-            case VideoWork() | AudioWork():
+            case VideoWork() | StillsWork() | AudioWork():
                 encoding = Encoding(**(job.encoding or {}))
                 context = Context(mime=job.mime, bounds=bounds, encoding=encoding, progress=_Teller(self.answer))
                 return make(Window(view), sink, work, context)

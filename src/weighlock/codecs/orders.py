@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from weighlock.media.work import AudioWork, Box, DocumentWork, ImageWork, StripWork, VideoWork, Work
+from weighlock.media.work import AudioWork, Box, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
 
 _KINDS: dict[str, type[Work]] = {
     "video": VideoWork,
+    "stills": StillsWork,
     "audio": AudioWork,
     "image": ImageWork,
     "document": DocumentWork,
@@ -16,6 +17,7 @@ _KINDS: dict[str, type[Work]] = {
 }
 _DOORS = {
     "video": "weighlock.codecs.pyav_video",
+    "stills": "weighlock.codecs.pyav_stills",
     "audio": "weighlock.codecs.pyav_audio",
     "image": "weighlock.codecs.pillow_make",
     "document": "weighlock.codecs.pdf_make",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weighlock.errors import TransformFailed
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, Probed, VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
 
 _SLACK_S = 0.05
 _CODEC_FRAME_S = 0.15
@@ -15,7 +15,7 @@ _COPIED_FRAMES = 5
 
 def window(work: Work, duration_s: float) -> tuple[float, float]:
     """(start, end) in seconds of what a source of this length gives to the work."""
-    if not isinstance(work, VideoWork | AudioWork):
+    if not isinstance(work, VideoWork | StillsWork | AudioWork):
         return 0.0, duration_s
     start_s = max(0.0, work.start_s or 0.0)
     end_s = duration_s if work.end_s is None else min(duration_s, work.end_s)
@@ -29,16 +29,16 @@ def refuse_impossible(work: Work, source: Probed) -> None:
         TransformFailed: an empty clip, pages or sound that are not there, a rate of nothing.
     """
     facts = source.facts
-    if isinstance(work, VideoWork | AudioWork) and isinstance(facts, VideoFacts | AudioFacts):
+    if isinstance(work, VideoWork | StillsWork | AudioWork) and isinstance(facts, VideoFacts | AudioFacts):
         start_s, end_s = window(work, facts.duration_high_s)
         if end_s <= start_s:
             raise TransformFailed(
                 f"nothing lies between {start_s:g} s and {end_s:g} s; it lasts {facts.duration_s:,.3f} s",
                 duration_s=facts.duration_s,
             )
-    if isinstance(work, VideoWork) and work.fps is not None and work.fps <= 0:
+    if isinstance(work, VideoWork | StillsWork) and work.fps is not None and work.fps <= 0:
         raise TransformFailed(f"{work.fps:g} frames a second are no video", fps=work.fps)
-    if isinstance(work, VideoWork) and not isinstance(facts, VideoFacts):
+    if isinstance(work, VideoWork | StillsWork) and not isinstance(facts, VideoFacts):
         raise TransformFailed("it holds no moving pictures")
     if isinstance(work, AudioWork) and isinstance(facts, VideoFacts) and not facts.audio_tracks:
         raise TransformFailed("it holds no sound")
@@ -69,6 +69,8 @@ def _broken_promise(work: Work, source: Probed, made: Made) -> str | None:
             if not isinstance(facts, VideoFacts):
                 return "no moving pictures"
             return _of_video(work, source, facts, made)
+        case StillsWork():
+            return _of_stills(work, facts) if isinstance(facts, ImageFacts) else "no picture"
         case AudioWork():
             return _of_sound(work, source, facts, made) if isinstance(facts, AudioFacts) else "no sound"
         case ImageWork():
@@ -89,6 +91,15 @@ def _of_video(work: VideoWork, source: Probed, facts: VideoFacts, made: Made) ->
     frame_s = 1 / (work.fps or facts.average_fps or 1.0)
     slack_s = max(_SLACK_S, frame_s) + _CODEC_FRAME_S + (0.0 if work.exact else _COPIED_FRAMES * frame_s)
     return _of_length(work, source, facts, made, slack_s)
+
+
+def _of_stills(work: StillsWork, facts: ImageFacts) -> str | None:
+    columns, rows = work.columns, work.rows
+    widest, highest = columns * max(2, work.max_width_px), rows * max(2, work.max_height_px)
+    fits = facts.width_px <= widest and facts.height_px <= highest
+    if fits and facts.width_px % columns == 0 and facts.height_px % rows == 0:
+        return None
+    return f"{facts.width_px}×{facts.height_px} pixels for {columns} × {rows} frames"
 
 
 def _of_sound(work: AudioWork, source: Probed, facts: AudioFacts, made: Made) -> str | None:

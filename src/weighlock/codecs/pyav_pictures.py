@@ -79,15 +79,16 @@ class Shaper:
         self._graph: Any = None
         self._graph_for: tuple[int, int, str] | None = None
 
-    def shaped(self, frame: Any) -> Any:
+    def shaped(self, frame: Any, form: str = "yuv420p") -> Any:
         if self._turns or self._crops:
             frame = self._through_graph(frame)
         full = frame.format.name.startswith("yuvj") or (
             frame.color_range == _JPEG_RANGE and not frame.format.name.startswith("yuv")
         )
         return frame.reformat(
-            *self.size, format="yuv420p", interpolation="BICUBIC", threads=1, **({"dst_color_range": 1} if full else {})
-        )
+            *self.size, format=form, interpolation="BICUBIC", threads=1,
+            **({"dst_color_range": 1} if full and form == "yuv420p" else {}),
+        )  # fmt: skip
 
     def _through_graph(self, frame: Any) -> Any:
         kind = (frame.width, frame.height, frame.format.name)

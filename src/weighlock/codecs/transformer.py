@@ -22,7 +22,7 @@ from weighlock.codecs.program import Watch
 from weighlock.codecs.source import spooled
 from weighlock.errors import InputError, TransformFailed
 from weighlock.media.facts import AudioFacts, Probed, VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
 from weighlock.request import Modality
 
 Progress = Callable[[float], None]
@@ -141,6 +141,8 @@ def _modality(mime: str, work: Work) -> Modality:
             return Modality.DOCUMENT
         case VideoWork():
             return Modality.VIDEO
+        case StillsWork():
+            return Modality.IMAGE if mime.startswith("image/") else Modality.VIDEO
         case AudioWork():
             return Modality.VIDEO if mime.startswith("video/") else Modality.AUDIO
         case _:

@@ -34,6 +34,26 @@ class VideoWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StillsWork:
+    """Frames of a film as one JPEG sheet, upright, row by row from the first; what cannot be decoded stays black."""
+
+    fps: float
+    """Frames a second that are taken, each the one shown at its instant."""
+    frames: int
+    """How many, from `start_s` on."""
+    columns: int
+    max_width_px: int
+    """Of one frame; none is enlarged."""
+    max_height_px: int
+    start_s: float | None = None
+    end_s: float | None = None
+
+    @property
+    def rows(self) -> int:
+        return -(-self.frames // self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AudioWork:
     """Clip, convert, or take the sound out of a film."""
 
@@ -74,7 +94,7 @@ class StripWork:
     """Takes out what says where and by whom it was made, and encodes nothing again."""
 
 
-Work = VideoWork | AudioWork | ImageWork | DocumentWork | StripWork
+Work = VideoWork | StillsWork | AudioWork | ImageWork | DocumentWork | StripWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,14 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """How many pixels of a picture one token stands for."""
+
+    cell_px: int
+    """Width and height of the square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartResolution:
     """Whether a resolution set on a part counts."""
 
@@ -75,7 +83,7 @@ class Limit:
     value: int
 
 
-Figure = Area | Sampling | Rate | TextRatios | PartResolution | Honoured | Accepted | Limit
+Figure = Area | Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

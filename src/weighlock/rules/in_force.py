@@ -21,7 +21,18 @@ Same = TypeVar("Same", bound=Hashable)
 _EVERY_CARRIER = tuple(Carrier)
 _OUTSIDE_TOOLS = (Carrier.USER, Carrier.MODEL)
 _INSIDE_TOOLS = (Carrier.TOOL_RESULT,)
-_BY_WAY = ("image", "video", "sampling", "sound", "silent_sound", "audio", "document", "part_resolution", "text")
+_BY_WAY = (
+    "image",
+    "video",
+    "sampling",
+    "sound",
+    "silent_sound",
+    "audio",
+    "document",
+    "sight",
+    "part_resolution",
+    "text",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

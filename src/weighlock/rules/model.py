@@ -27,6 +27,7 @@ from weighlock.rules.entry import (
     Rate,
     RequestLimits,
     Sampling,
+    Sight,
     WireControl,
 )
 from weighlock.rules.names import Match, ResolvedModel
@@ -125,6 +126,12 @@ class ModelRules:
             silent_sound=self._sound("silent_sound", way) if silent else None,
             provenance=replace(provenance, confidence=weakest((entry.confidence, counted.confidence))),
         )
+
+    @property
+    def cell_px(self) -> int | None:
+        """Side of the square of pixels one token stands for; `None` where nothing is known, or assumed, of it."""
+        entry = self.pick("sight", _ANY_WAY)
+        return entry.figure.cell_px if entry is not None and isinstance(entry.figure, Sight) else None
 
     def audio(self, controls: Controls) -> AudioRule:
         return self._sound("audio", self.way(controls))

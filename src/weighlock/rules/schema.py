@@ -26,6 +26,7 @@ from weighlock.rules.entry import (
     RequestLimits,
     Sampling,
     Selectors,
+    Sight,
     WireControl,
 )
 from weighlock.written import MOST_TOLD, is_line, listed, plain, quoted, told
@@ -169,6 +170,9 @@ class _Reader:
             low_tokens_per_s=low,
         )
 
+    def sight(self, table: Table, where: str) -> Sight:
+        return Sight(cell_px=self.count(table, "cell_px", where, least=1))
+
     def ratios(self, table: Table, where: str) -> TextRatios:
         return TextRatios(**{item.name: self.ratio(table, item.name, where) for item in fields(TextRatios)})
 
@@ -299,7 +303,7 @@ def _is_source(item: tuple[str, object]) -> bool:
 
 
 def _names(
-    figure: type[Sampling | Rate | TextRatios | PartResolution | Honoured | Accepted | Limit],
+    figure: type[Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit],
 ) -> tuple[str, ...]:
     return tuple(item.name for item in fields(figure))
 
@@ -314,6 +318,7 @@ _SECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader, Table, str], F
     "silent_sound": _RATE,
     "audio": _RATE,
     "document": _AREA,
+    "sight": (_names(Sight), _Reader.sight),
     "text": (_names(TextRatios), _Reader.ratios),
     "part_resolution": (_names(PartResolution), _Reader.part_resolution),
     "honours": (_names(Honoured), _Reader.honoured),
