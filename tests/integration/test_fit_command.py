@@ -150,6 +150,9 @@ def test_a_format_gemini_does_not_take_becomes_one_it_takes(run: Run) -> None:
     Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
 
     done = run("a.gif", "--out", "made")
+    told = " ".join(done.stdout.split())
+    assert "becomes image/png, " in told
+    assert "as it is" not in told
 
     assert done.exit_code == 0, done.output
     (turn,) = json.loads(Path("made/request.json").read_bytes())["contents"]

@@ -24,6 +24,7 @@ from weighlock.written import listed
 EXIT_UNFIT = EXIT_UNREADABLE
 _IN_THE_URL = "model"
 """What a REST request says in its URL, and messages beside them."""
+_BY_FIT = ": weighlock fit --out DIR makes it"
 
 
 @click.command()
@@ -102,7 +103,7 @@ def _screened(preflight: Preflight, request: Request, asked: Asked) -> tuple[Req
     if not screening.errors:
         _say_all(f"{one.place}: {done_in_words(one)}" for one in screening.findings if not is_untouched(one))
         _say_all(f"{one.place}: {change_in_words(one)}" for one in screening.changes)
-    unconverted = (UnsupportedMedia(f"{one.place}: {one.decision.reason} first") for one in screening.pending)
+    unconverted = (UnsupportedMedia(f"{one.place}: {one.decision.reason} first{_BY_FIT}") for one in screening.pending)
     return screened.request, (*screening.errors, *unconverted)
 
 

@@ -88,16 +88,23 @@ def _row(fitted: Fitted, at: int) -> tuple[str, str, str, str, Text, Text]:
     share = f" ({saved / before.total.likely:.0%})" if saved and before.total.likely else ""
     last = {step.lever: _change(step) for step in steps}
     last = {Lever.HISTORY: last[Lever.HISTORY]} if Lever.HISTORY in last else last
-    changes = Text("\n".join(map(printable, last.values())), style="yellow")
+    becomes = _made(fitted, at)
+    changes = Text("\n".join(map(printable, (*last.values(), *becomes))), style="yellow")
     if before.error is not None:
         changes = Text(printable(before.error.message.partition(": ")[2] or before.error.message), style="yellow")
-    elif not steps and (kept := settings_in_words(before)):
+    elif not steps and not becomes and (kept := settings_in_words(before)):
         changes = Text(f"asked for: {kept}", style="dim")
-    now = tokens_in_words([after]) if steps else "as it is" if before.tokens else "-"
+    now = tokens_in_words([after]) if steps or becomes else "as it is" if before.tokens else "-"
     why = Text("\n".join(dict.fromkeys(_why(fitted, step, at) for step in steps)))
     if not steps and fitted.plan.wishes[at].pinned:
         why = Text("pinned")
     return facts, tokens_in_words([before]), now, f"{saved:,}{share}" if saved else "", changes, why
+
+
+def _made(fitted: Fitted, at: int) -> list[str]:
+    """What was made of the bytes of a part."""
+    made = fitted.made.get(at)
+    return [f"becomes {made.mime}, {made.size_bytes:,} bytes", *made.notes] if made else []
 
 
 def _change(step: Step) -> str:
@@ -163,7 +170,8 @@ def _verdict(fitted: Fitted) -> tuple[str, str]:
         return "does not fit", "bold red"
     if not fitted.is_sendable:
         return "cannot be sent as it is", "yellow"
-    return "fits" if fitted.plan.steps else "fits as it is", "green"
+    touched = fitted.plan.steps or fitted.works or fitted.made
+    return "fits" if touched else "fits as it is", "green"
 
 
 def _sum(report: Report) -> str:
