@@ -20,7 +20,7 @@ DOORS = {
         *(f"codecs/pyav_{part}.py" for part in ("film", "output", "pictures", "sound")),
     },
     "PIL": {
-        *(f"codecs/pillow{part}.py" for part in ("", "_colour", "_make", "_write")),
+        *(f"codecs/pillow{part}.py" for part in ("", "_colour", "_make", "_sheet", "_write")),
         "codecs/samples.py",
     },
     "pi_heif": {"codecs/pillow.py", "codecs/pillow_make.py"},

@@ -33,7 +33,7 @@ from weighlock.errors import (
     WeighlockError,
 )
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts processes through /proc")
 
@@ -258,6 +258,7 @@ WORKS: dict[str, Work] = {
     "thin": VideoWork(fps=1), "exact": VideoWork(start_s=0.2, end_s=2.0), "copy": VideoWork(start_s=0.2, exact=False),
     "whole copy": VideoWork(keep_sound=False), "sound": AudioWork(mime="audio/wav"), "sound kept": AudioWork(),
     "sound clip": AudioWork(start_s=0.2, end_s=9.0, mime="audio/mpeg"),
+    "stills": StillsWork(fps=1, frames=60, columns=8, max_width_px=1056, max_height_px=576),
 }  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def preview(
     \b
     Exit code  0  the page is written
                3  it is written; the medium is over a limit
-               4  the service would not take it as it stands, or it cannot be decoded; without pictures no page
+               4  not taken by the service as it stands; or not decoded, and no page
                2  usage, settings, or nothing could be weighed
     """
     settings = load(config)

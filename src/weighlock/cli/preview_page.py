@@ -95,8 +95,9 @@ h1 { margin: 0 0 .2rem; font-size: 1.3rem; overflow-wrap: anywhere; }
 .dim { margin: .2rem 0; max-width: 46rem; overflow-wrap: anywhere; }
 .mark { margin: .2rem 0; color: var(--mark); max-width: 46rem; overflow-wrap: anywhere; }
 table { margin: .6rem 0; border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child { text-align: left; font-weight: 400; }
+@media (max-width: 28rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; } }
 thead th { color: var(--dim); font-weight: 400; }
 .seen { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0; }
 figure { margin: 0; max-width: 100%; }
@@ -122,7 +123,7 @@ def _head(found: Preview, name: str) -> str:
         f"<h1>{name}</h1>",
         f'<p class="dim">{what} · {model} · {_safe(_settings(found))}</p>',
         '<p class="ask">Can you still read the error code?</p>',
-        f'<p class="dim">{_safe(_seen(found))}. {_safe(_shown(found)) + ". " if found.is_film else ""}'
+        f'<p class="dim">{_safe(_seen(found).capitalize())}. {_safe(_shown(found)) + ". " if found.is_film else ""}'
         "Look at it at 100 % zoom: a pixel here is a pixel there.</p>",
     ]
     told = (*found.notes, *_remarks(found.part), *filter(None, [scale.model_note, found.report.refusal]))
@@ -234,7 +235,8 @@ def _usd(report: Report) -> str:
 
 
 def _dollars(amount: Decimal) -> str:
-    return f"${amount:.4f}" if amount >= 1 else f"${amount:.6f}"
+    """Four decimals, and of less than a cent three figures; cents from a dollar on."""
+    return f"${amount:.2f}" if amount >= 1 else f"${amount:.{max(4, 2 - amount.adjusted())}f}" if amount else "$0"
 
 
 def _remarks(part: Weighed) -> Iterator[str]:
