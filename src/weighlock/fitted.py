@@ -41,6 +41,9 @@ class Fitted:
     """The media that were made, by the same part."""
     shaped: tuple[Shaped, ...] = field(default=(), repr=False)
     """The media as planned, in the order of the parts."""
+    traced: tuple[int, ...] = ()
+    """Parts that keep their metadata though the endpoint wants it out: of a format it is not known how, or with no work
+    allowed on their bytes."""
     original: Request = field(default_factory=lambda: Request(turns=()), repr=False)
     """As the caller sent it."""
 
@@ -132,6 +135,7 @@ class Fitted:
                 }
                 for at, made in self.made.items()
             ],
+            "keep_metadata": list(self.traced),
             "screening": self.before.screening and screening_dict(self.before.screening, self.before.parts, None),
             "confinement": self.before.confinement and dict(self.before.confinement),
         }
@@ -146,6 +150,7 @@ class Fitted:
             "before": asdict(step.before),
             "after": asdict(step.after),
             "saved": asdict(step.saved),
+            "saved_bytes": step.saved_bytes,
             "local": step.local,
             "why": step.why.value,
             "breaks_prefix": step.breaks_prefix,

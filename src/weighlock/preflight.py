@@ -27,6 +27,7 @@ from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
 from weighlock.planning.screen import Finding, Screening, screen
 from weighlock.planning.shape import shaped, wishes_of, with_resolution
+from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
@@ -202,6 +203,9 @@ class Preflight:
             batch=scales.endpoint.history.batch,
         )
         parts = shaped(sent, media, found)
+        traced: tuple[int, ...] = ()
+        if scales.endpoint.strip_metadata:
+            parts, traced = without_metadata(parts, scales.shaping.local_work)
         of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
         findings = tuple(of.get(id(one), one) for one in screened.screening.findings)
         level = next((p.controls.media_resolution for p in found.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
@@ -216,6 +220,7 @@ class Preflight:
             obstacles=obstacles(found, scales.rules, scales.shaping),
             shaped=tuple(parts),
             original=request,
+            traced=traced,
         )
 
     def carry_out(

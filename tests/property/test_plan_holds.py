@@ -27,6 +27,7 @@ RULES = [
     for model in ("gemini-3.8-flash", "gemini-2.5-flash", "gemini-2.0-flash", "gemini-9-unknown")
     for backend in Backend
 ]
+SIZES = st.sampled_from([1_000, 120_000, 900_000, 12_000_000])
 FPS = st.sampled_from([None, None, 0.5, 1, 5])
 LEVELS = st.sampled_from([None, None, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW])
 MEDIA: st.SearchStrategy[Facts] = st.one_of(
@@ -60,7 +61,7 @@ def caller_s(draw: st.DrawFn) -> Controls:
 def requests(draw: st.DrawFn) -> tuple[list[Weighed], list[Wish], ModelRules]:
     rules = draw(st.sampled_from(RULES))
     media = draw(st.lists(MEDIA, min_size=1, max_size=4))
-    parts = [weigh(examined(facts), draw(caller_s()), rules) for facts in media]
+    parts = [weigh(examined(facts, size_bytes=draw(SIZES)), draw(caller_s()), rules) for facts in media]
     text = weigh(examined(TextFacts(chars=draw(st.integers(0, 2_000)))), Controls(), rules)
     targets = st.builds(Target, fps=FPS, resolution=LEVELS)
     wishes = [Wish(pinned=draw(st.integers(0, 4)) == 0, target=draw(targets)) for _ in parts]
@@ -82,7 +83,12 @@ def limits(draw: st.DrawFn, parts: Sequence[Weighed]) -> Limits:
     whole = int(sum(part.total.high for part in parts) * share)
     kinds = draw(st.lists(st.sampled_from(list(Modality)), max_size=2, unique=True))
     tokens = {kind: int(sum(part.of(kind).high for part in parts) * draw(st.floats(0.01, 1.2))) for kind in kinds}
-    return Limits(prompt_tokens=whole if draw(st.booleans()) or not tokens else None, tokens=tokens)
+    stored = sum(part.examined.size_bytes or 0 for part in parts)
+    return Limits(
+        prompt_tokens=whole if draw(st.booleans()) or not tokens else None,
+        tokens=tokens,
+        bytes=draw(st.sampled_from([None, None, stored, stored // 2, stored // 9])),
+    )
 
 
 def judge_by(bounds: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
@@ -206,5 +212,5 @@ def test_the_steps_add_up_to_the_plan(
     found = made(parts, wishes, rules, shaping, data.draw(limits(parts)))
 
     assert sum(step.saved.high for step in found.steps) == total(parts) - total(found.parts)
-    assert all(step.saved.high > 0 for step in found.steps)
+    assert all(step.saved.high > 0 or step.saved_bytes > 0 for step in found.steps)
     assert {step.lever for step in found.steps} <= set(Lever)

@@ -119,7 +119,10 @@ def fit(
         if code == 0 and not dry_run:
             try:
                 fitted = carry_out(preflight, fitted, asked)
-                written = _write(out, fitted, loaded, request, rules) if out is not None else []
+                if fitted.after.verdict.decision is Decision.REJECT:  # what was made is more than was planned
+                    code = EXIT_OVER
+                elif out is not None:
+                    written = _write(out, fitted, loaded, request, rules)
             except InputError as error:
                 stopped, code = error, EXIT_UNREADABLE
     if form == "json":
@@ -160,7 +163,8 @@ def work_in_words(work: Work) -> str:
         value = getattr(work, one.name)
         if value != one.default:
             told.append(f"{one.name} {value:g}" if isinstance(value, float) else f"{one.name} {value}")
-    return f"{type(work).__name__.removesuffix('Work').lower()}: {', '.join(told)}"
+    kind = type(work).__name__.removesuffix("Work").lower()
+    return f"{kind}: {', '.join(told)}" if told else kind
 
 
 def _usd(words: str | None) -> Decimal | None:

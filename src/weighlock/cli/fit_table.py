@@ -143,6 +143,10 @@ def _below(fitted: Fitted) -> Iterator[Text]:
 
         label = before.parts[at].examined.label
         yield Text(printable(f"Local work on {label}: {work_in_words(work)}"), style="yellow")
+    for at in fitted.traced:
+        kept = before.parts[at].examined
+        words = f"{kept.label} keeps its metadata: that of {kept.mime} is not taken out here, or local_work is never"
+        yield Text(printable(words), style="yellow")
     if not fitted.plan.fits:
         yield Text(printable(fitted.exceeded().message), style="red")
     for words in (*_unsendable(fitted), *after.refused, *after.verdict.reasons):

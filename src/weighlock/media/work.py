@@ -94,6 +94,17 @@ class StripWork:
     """Takes out what says where and by whom it was made, and encodes nothing again."""
 
 
+STRIPPED = frozenset(
+    {
+        "image/jpeg", "image/mpo", "image/png", "image/apng", "image/webp", "image/gif", "image/heic",
+        "image/heic-sequence", "image/heif", "image/heif-sequence", "image/avif", "image/avif-sequence",
+        "audio/mpeg", "audio/mp3", "audio/aac", "audio/flac", "audio/wav", "audio/x-wav", "audio/mp4", "audio/m4a",
+        "audio/x-m4a", "audio/3gpp", "video/mp4", "video/quicktime", "video/mov", "video/3gpp", "video/3gpp2",
+        "video/x-m4v", "application/pdf",
+    }
+)  # fmt: skip
+"""Types `StripWork` is known for, under any of their names."""
+
 Work = VideoWork | StillsWork | AudioWork | ImageWork | DocumentWork | StripWork
 
 

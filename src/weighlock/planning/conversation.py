@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from weighlock.planning.levers import Shaping
-from weighlock.planning.moves import Bench, Move
-from weighlock.planning.plan import Judge, Memory, always, moves_to_keep, plan
+from weighlock.planning.moves import Bench, Memory, Move
+from weighlock.planning.plan import Judge, always, moves_to_keep, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Screening
 from weighlock.planning.steps import Plan, Wish

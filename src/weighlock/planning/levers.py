@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
+from weighlock.media.work import ImageWork
+from weighlock.planning import reencode
 from weighlock.planning.weigh import Weighed
 from weighlock.request import MediaResolution, Modality
 from weighlock.rules import Controls, ModelRules, WireControl
@@ -34,6 +36,7 @@ class Lever(StrEnum):
     DROP_AUDIO = "drop_audio"
     PAGES = "pages"
     HISTORY = "history"
+    REENCODE = "reencode"
 
 
 EVERY_LEVER = tuple(Lever)
@@ -96,13 +99,27 @@ class Rung:
     """To the part's `Controls`."""
     local: bool = False
     """Carried out on the bytes, since the model is not known to honour it on the wire."""
+    work: ImageWork | None = None
+    """What is made of a picture; beside it nothing changes."""
 
     def on(self, controls: Controls) -> Controls:
         return replace(controls, **self.changes)
 
 
-def rungs(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, target: Target) -> Iterator[Rung]:
-    """A lever's settings for one part, mild to harsh, none below the floor, none finer than what is set."""
+def rungs(
+    lever: Lever,
+    part: Weighed,
+    rules: ModelRules,
+    shaping: Shaping,
+    target: Target,
+    *,
+    tokens_count: bool = True,
+    bytes_count: bool = True,
+) -> Iterator[Rung]:
+    """A lever's settings for one part, mild to harsh, none below the floor, none finer than what is set.
+
+    What a picture is encoded again for is told by what counts: there is no sense in fewer bytes where no limit asks.
+    """
     facts, floor = part.examined.facts, shaping.floor(part.examined.modality)
     match lever, facts:
         case Lever.RESOLUTION, ImageFacts() | VideoFacts() | DocumentFacts() if rules.honours_part_resolution:
@@ -119,6 +136,12 @@ def rungs(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, targ
                 yield Rung(words="without its sound", changes={"drop_sound": True}, local=local)
         case Lever.PAGES, DocumentFacts(pages=pages):
             yield from _pages(pages, part.controls, floor, _way(WireControl.DOCUMENT_PAGES, rules, shaping))
+        case Lever.REENCODE, ImageFacts() if shaping.local_work is not LocalWork.NEVER:
+            fewer_pixels = tokens_count and shaping.local_work is LocalWork.ALLOWED
+            for work in reencode.works(
+                part, rules, floor=floor.resolution, fewer_pixels=fewer_pixels, fewer_bytes=bytes_count
+            ):
+                yield reencode_rung(work)
         case _:
             return
 
@@ -181,6 +204,10 @@ def _levels(part: Weighed, rules: ModelRules, floor: Floor, target: Target) -> I
 
 def resolution_rung(level: MediaResolution) -> Rung:
     return Rung(words=f"resolution {level.value}", changes={"part_resolution": level})
+
+
+def reencode_rung(work: ImageWork) -> Rung:
+    return Rung(words=reencode.in_words(work), changes={}, local=True, work=work)
 
 
 def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:

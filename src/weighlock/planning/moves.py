@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from weighlock.media.facts import TextSizes
 from weighlock.media.text import request_tokens
+from weighlock.media.work import ImageWork
 from weighlock.planning.admit import LimitCheck
 from weighlock.planning.levers import Lever, Rung, is_visual
+from weighlock.planning.reencode import weigh_made
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Modality
 from weighlock.rules import Controls, ModelRules
@@ -18,6 +20,10 @@ _NOTE_CHARS = 200
 """Of the note that stands in for a medium of an earlier turn."""
 Settings = Mapping[int, Mapping[Lever, Rung]]
 """The rung of every lever that is moved, by part."""
+
+
+Memory = dict[tuple[int, Controls, ImageWork | None], Weighed]
+"""What a part weighs under some controls, as it is or made into something else."""
 
 
 class Why(StrEnum):
@@ -45,11 +51,9 @@ class Move:
 class Bench:
     """The parts of a request under any moves. Remembers what it has weighed; several plans may share the memory."""
 
-    def __init__(
-        self, given: Sequence[Weighed], rules: ModelRules, memory: dict[tuple[int, Controls], Weighed] | None = None
-    ) -> None:
+    def __init__(self, given: Sequence[Weighed], rules: ModelRules, memory: Memory | None = None) -> None:
         self.given, self.rules = tuple(given), rules
-        self._memory = {} if memory is None else memory
+        self._memory: Memory = {} if memory is None else memory
         self._visual = tuple(at for at, part in enumerate(self.given) if is_visual(part))
 
     def touched(self, move: Move) -> tuple[int, ...]:
@@ -85,14 +89,16 @@ class Bench:
         given = self.given[at]
         if Lever.HISTORY in changes:
             return self._noted(given)
-        controls = given.controls
+        controls, work = given.controls, None
         for rung in changes.values():
-            controls = rung.on(controls)
-        if controls == given.controls:
+            controls, work = rung.on(controls), rung.work or work
+        if controls == given.controls and work is None:
             return given
-        found = self._memory.get((at, controls))
+        found = self._memory.get((at, controls, work))
         if found is None:
-            found = self._memory[at, controls] = weigh(given.examined, controls, self.rules)
+            examined, rules = given.examined, self.rules
+            found = weigh_made(examined, work, controls, rules) if work else weigh(examined, controls, rules)
+            self._memory[at, controls, work] = found
         return found
 
     def _noted(self, part: Weighed) -> Weighed:
@@ -134,6 +140,11 @@ def need(part: Weighed, check: LimitCheck) -> int:
         sent = part.examined.modality is not Modality.TEXT
         return int(sent and (1 if check.name == "media_parts" else part.examined.size_bytes or 0))
     return (part.of(check.modality) if check.modality else part.total).high
+
+
+def size(parts: Iterable[Weighed]) -> int:
+    """Bytes of the media."""
+    return sum(part.examined.size_bytes or 0 for part in parts if part.examined.modality is not Modality.TEXT)
 
 
 def total(parts: Iterable[Weighed]) -> int:

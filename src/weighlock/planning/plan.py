@@ -16,20 +16,21 @@ from weighlock.planning.levers import (
     Rung,
     Shaping,
     is_visual,
+    reencode_rung,
     request_levels,
     rungs,
     standing,
 )
-from weighlock.planning.moves import Bench, Move, Why, last_of_each, need, total, units
+from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
+from weighlock.planning.reencode import over as work_over
 from weighlock.planning.steps import Plan, Step, Wish
 from weighlock.planning.weigh import Tally, Weighed
 from weighlock.request import Modality
-from weighlock.rules import Controls, ModelRules
+from weighlock.rules import ModelRules
 
 Judge = Callable[[Sequence[Weighed]], Verdict]
 Bound = Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
 """What is over."""
-Memory = dict[tuple[int, Controls], Weighed]
 _ROOM_LEFT = Decimal("0.5")
 """Of the room media have under a limit: so much is left free where what was sent before has to change, so that it does
 not have to again in the next turn. A broken prefix is paid for in full, a kept one at a tenth."""
@@ -131,7 +132,7 @@ class _Walk:
         """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
         checks = over(self.now)
         for lever in self.shaping.levers if checks else ():
-            ladders = [ladder for ladder in self._ladders(lever, movable) if ladder]
+            ladders = [ladder for ladder in self._ladders(lever, movable, checks) if ladder]
             while ladders and checks:
                 savings = [self._saving(ladder[0], checks) for ladder in ladders]
                 best = max(range(len(ladders)), key=savings.__getitem__)
@@ -156,7 +157,7 @@ class _Walk:
                 bound = over_earlier if over_earlier and self.is_earlier(move) else over
                 without = [one for one in left if one is not move]
                 then = self._changed(now, move, without)
-                if total(then) <= total(now) if bound(now) else not (bound(then) or over(then)):
+                if _no_heavier(then, now, checks) if (checks := bound(now)) else not (bound(then) or over(then)):
                     left, now, shrinks = without, then, True
         return left
 
@@ -188,6 +189,11 @@ class _Walk:
             removed=frozenset(at for at, changes in settings.items() if Lever.HISTORY in changes),
             local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
             verdict=self.judge(parts),
+            reencoded={
+                at: rung.work
+                for at, changes in settings.items()
+                if (rung := changes.get(Lever.REENCODE)) and rung.work and Lever.HISTORY not in changes
+            },
             passed=tuple(
                 self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
             ),
@@ -204,14 +210,16 @@ class _Walk:
         """Whether it changes what an earlier turn sent."""
         return self.was_sent(move.unit)
 
-    def _ladders(self, lever: Lever, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
+    def _ladders(
+        self, lever: Lever, movable: Sequence[tuple[int, ...]], checks: Sequence[LimitCheck]
+    ) -> Iterator[list[Move]]:
         if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
             yield self._request_ladder(movable)
             return
         for unit in movable:
             free = tuple(at for at in unit if not self.wishes[at].pinned)
             if lever is not Lever.HISTORY:
-                ladders = [self._ladder(lever, at) for at in free]
+                ladders = [self._ladder(lever, at, checks) for at in free]
                 yield [
                     Move(
                         lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders)
@@ -221,8 +229,10 @@ class _Walk:
             elif old := tuple(at for at in free if self.wishes[at].removable):
                 yield [Move(lever, old, tuple(Rung(words="a note in its place", changes={}) for _ in old))]
 
-    def _ladder(self, lever: Lever, at: int) -> list[Rung]:
+    def _ladder(self, lever: Lever, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """The rungs that make a part lighter than it is, and than the one before."""
+        if lever is Lever.REENCODE:
+            return self._reencodings(at, checks)
         part, lighter = self.base[at], list[Rung]()
         fixed = self.base_settings.get(at, {})
         least = part.total.high
@@ -232,6 +242,32 @@ class _Walk:
                 lighter.append(rung)
                 least = weighs
         return lighter
+
+    def _reencodings(self, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
+        """What a picture can be made into, for what counts: tokens where a limit of them is over, bytes with a limit.
+
+        On top of what it was made into in an earlier turn.
+        """
+        part, fixed = self.base[at], self.base_settings.get(at, {})
+        tokens_count = any(check.name not in ("bytes", "media_parts") for check in checks)
+        bytes_count = any(check.name == "bytes" for check in self.judge(self.now).limits)
+        found, made = list[Rung](), fixed.get(Lever.REENCODE)
+        for rung in rungs(
+            Lever.REENCODE,
+            part,
+            self.rules,
+            self.shaping,
+            self.wishes[at].target,
+            tokens_count=tokens_count,
+            bytes_count=bytes_count,
+        ):
+            both = made.work and rung.work and work_over(made.work, rung.work) if made else None
+            again = reencode_rung(both) if both else rung
+            then = self.bench.part(at, {**fixed, Lever.REENCODE: again})
+            tokens, fewer = part.total.high - then.total.high, size([then]) < size([part])
+            if tokens > 0 or (tokens == 0 and fewer):
+                found.append(again)
+        return found
 
     def _request_ladder(self, movable: Sequence[tuple[int, ...]]) -> list[Move]:
         visual = tuple(at for at, part in enumerate(self.base) if is_visual(part) and part.error is None)
@@ -281,6 +317,7 @@ class _Walk:
             local=any(rung.local for rung in move.rungs if rung),
             why=move.why,
             breaks_prefix=earlier,
+            saved_bytes=size(before[at] for at in touched) - size(after[at] for at in touched),
         )
 
     def _beside(self, move: Move, touched: Sequence[int]) -> str:
@@ -295,6 +332,12 @@ class _Walk:
         ]
         floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
         return f": lowers {names}{floors}"
+
+
+def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:
+    """Whether parts take no more tokens than others and, where those are over a limit of bytes, no more bytes."""
+    of_bytes = any(check.name == "bytes" for check in checks)
+    return total(then) <= total(now) and (not of_bytes or size(then) <= size(now))
 
 
 def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:

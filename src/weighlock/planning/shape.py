@@ -75,7 +75,7 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
                 carried[name] = left
             else:
                 carried.pop(name, None)
-    work = _work(after, local, finding.decision.send_as) if local else convert
+    work = plan.reencoded.get(at) or (_work(after, local, finding.decision.send_as) if local else convert)
     return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING)), work=work)
 
 

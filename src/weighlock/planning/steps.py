@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weighlock.media.work import ImageWork
 from weighlock.planning.admit import Verdict
 from weighlock.planning.levers import Lever, Target
 from weighlock.planning.moves import Move, Why
@@ -40,6 +41,8 @@ class Step:
     why: Why = Why.NEEDED
     breaks_prefix: bool = False
     """Whether it changes what an earlier turn sent, so that the prompt cache no longer matches from there on."""
+    saved_bytes: int = 0
+    """What it takes off the stored size of the media; below zero where it may come to more."""
 
     @property
     def saved(self) -> Tally:
@@ -63,6 +66,8 @@ class Plan:
     local: Mapping[int, frozenset[Lever]]
     """Parts whose bytes have to be worked on, and for which levers; all others are fields of the wire."""
     verdict: Verdict
+    reencoded: Mapping[int, ImageWork] = field(default_factory=dict)
+    """What pictures are made into."""
     passed: tuple[Step, ...] = ()
     """Steps that were tried and are not needed."""
     wishes: tuple[Wish, ...] = ()

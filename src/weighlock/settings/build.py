@@ -95,7 +95,7 @@ def _accounts(values: Mapping[str, Any] | None, document: Document, cwd: Path) -
 def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Account]) -> Endpoint:
     plain = {key: values[key] for key in _AS_WRITTEN if values.get(key) is not None}
     account, models, media = values.get("account"), values.get("models"), dict(values.get("media") or {})
-    levers = media.pop("levers", None)
+    levers, strip = media.pop("levers", None), media.pop("strip_metadata", None)
     return Endpoint(
         name=name,
         model=values["model"],
@@ -106,6 +106,7 @@ def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Accou
         windows=_windows(values.get("windows") or {}),
         media=_media(media),
         levers=EVERY_LEVER if levers is None else tuple(levers),
+        strip_metadata=bool(strip),
         history=History(**{key: value for key, value in (values.get("history") or {}).items() if value is not None}),
         labels=MappingProxyType({k: v for k, v in (values.get("labels") or {}).items() if v is not None}),
         **plain,

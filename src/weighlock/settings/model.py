@@ -192,6 +192,8 @@ class Endpoint:
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
     levers: tuple[Lever, ...] = EVERY_LEVER
     """In the order they are moved to make a request fit."""
+    strip_metadata: bool = False
+    """Whether what says where, when and by whom a medium was made is taken out before it is sent."""
     local_work: LocalWork = LocalWork.BYTES_ONLY
     history: History = field(default_factory=History)
     owner: str | None = None

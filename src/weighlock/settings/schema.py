@@ -37,7 +37,6 @@ NOT_YET = frozenset(
         "count",
         "session",
         "prepare_deadline_s",
-        "media.strip_metadata",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -201,6 +200,7 @@ class MediaSection(_Section):
     audio: AudioSection | None = None
     document: DocumentSection | None = None
     levers: list[Lever] | None = Field(None, description="In the order they are moved; left out, every one.")
+    strip_metadata: bool | None = Field(None, description="What says where and by whom a medium was made is taken out.")
 
 
 class HistorySection(_Section):

@@ -62,6 +62,7 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
         "media": {
             **{modality.value.lower(): _media_document(modality, media) for modality, media in endpoint.media.items()},
             "levers": list(endpoint.levers),
+            "strip_metadata": endpoint.strip_metadata,
         },
         "local_work": endpoint.local_work,
         "history": {"keep_media": endpoint.history.keep_media, "batch": endpoint.history.batch},

@@ -180,6 +180,16 @@ def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> Non
     assert (video.always, video.fps, video.floor) == (False, 0.5, Floor(seconds=20.0))
 
 
+def test_metadata_stays_at_home_only_where_an_endpoint_says_so(tmp_path: Path) -> None:
+    text = BASE.replace("    mode: enforce\n", "    media: {strip_metadata: true, levers: [reencode]}\n")
+
+    settings = loaded(tmp_path, text)
+
+    assert settings.endpoint("bug_triage").strip_metadata
+    assert settings.endpoint("bug_triage").levers == (Lever.REENCODE,)
+    assert not settings.default.strip_metadata
+
+
 def test_safety_mime_and_pricing_are_read(tmp_path: Path) -> None:
     text = BASE.replace("  model: gemini", "  mime_mismatch: reject\n  model: gemini") + (
         "safety: {confinement: required, workers: 4, max: {file: 1GiB, duration_s: 2h}}\n"
