@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weighlock.media.work import STRIPPED, StripWork
+from weighlock.media.work import STRIPPED, StillsWork, StripWork
 from weighlock.planning.levers import LocalWork
 from weighlock.planning.shape import Shaped
 from weighlock.request import Modality, Placement
@@ -24,7 +24,7 @@ def without_metadata(media: Sequence[Shaped], local_work: LocalWork) -> tuple[li
 def _stripped(one: Shaped) -> Shaped:
     if not _carries(one):
         return one
-    if one.work is not None and not isinstance(one.work, StripWork):
+    if one.work is not None and not isinstance(one.work, StripWork | StillsWork):
         return replace(one, work=replace(one.work, strip_metadata=True))
     return replace(one, work=StripWork()) if one.finding.medium.mime in STRIPPED else one
 
@@ -37,4 +37,10 @@ def _carries(one: Shaped) -> bool:
 
 
 def _strips(one: Shaped) -> bool:
-    return isinstance(one.work, StripWork) or bool(one.work and one.work.strip_metadata)
+    match one.work:
+        case None | StillsWork():
+            return False
+        case StripWork():
+            return True
+        case work:
+            return work.strip_metadata
