@@ -11,23 +11,17 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
-from weighlock.fitted import Fitted
 from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
-from weighlock.planning.conversation import plan_conversation, stages
-from weighlock.planning.levers import is_visual
-from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
-from weighlock.planning.said import controls_of, request_resolution, text_sizes
+from weighlock.planning.said import controls_of, request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening, screen
-from weighlock.planning.shape import shaped, wishes_of, with_resolution
-from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
@@ -36,6 +30,9 @@ from weighlock.rules import Controls, ModelRules, RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
+
+if TYPE_CHECKING:
+    from weighlock.fitted import Fitted
 
 _MOST_TIMED = 64
 """Removed recordings of a request whose length is looked up: each new one costs a child process."""
@@ -177,51 +174,14 @@ class Preflight:
             InputError: a control of the request that is none.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
+        from weighlock import fitting
+
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
-        sent = [one for one in screened.screening.findings if one.is_sent]
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
-        text = request_text(screened.request)
         _demand_answers(examined)
-        media = scales.parts(examined, standing=False)
-        whole = [*media, *scales.parts([text], standing=False)]
         looked_at = self.confinement() if any(one.probed for one in examined) else None
-        before = replace(scales.report(whole), screening=screened.screening, confinement=looked_at)
-        turns = stages(
-            request, screened.screening, lambda asked: scales.parts([request_text(asked)], standing=False)[0]
-        )
-        wishes = wishes_of(sent, media, scales.target)
-        found = plan_conversation(
-            media,
-            whole[-1],
-            turns,
-            scales.rules,
-            scales.shaping,
-            scales.judge,
-            wishes,
-            keep=scales.endpoint.history.keep_media,
-            batch=scales.endpoint.history.batch,
-        )
-        parts = shaped(sent, media, found)
-        traced: tuple[int, ...] = ()
-        if scales.endpoint.strip_metadata:
-            parts, traced = without_metadata(parts, scales.shaping.local_work)
-        of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
-        findings = tuple(of.get(id(one), one) for one in screened.screening.findings)
-        level = next((p.controls.media_resolution for p in found.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
-        changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
-        to_send = rewritten(request, replace(screened.screening, findings=findings)) if changed else screened.request
-        return Fitted(
-            request=with_resolution(to_send, level),
-            before=before,
-            after=replace(scales.report(found.parts), screening=before.screening, confinement=looked_at),
-            plan=found,
-            works={at: one.work for at, one in enumerate(parts) if one.work is not None},
-            obstacles=obstacles(found, scales.rules, scales.shaping),
-            shaped=tuple(parts),
-            original=request,
-            traced=traced,
-        )
+        return fitting.fit(request, screened.request, screened.screening, examined, scales, looked_at)
 
     def carry_out(
         self,
@@ -241,25 +201,22 @@ class Preflight:
             Cancelled: `cancelled` said so.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
+        from weighlock import fitting
+
         screening = fitted.before.screening
         if not fitted.works or screening is None:
             return fitted
         made: dict[int, Made] = {}
         files: dict[int, bytes] = {}
-        done: dict[int, Finding] = {}
-        sent = [one for one in screening.findings if one.is_sent]
+        parts: dict[int, MediaPart] = {}
         for at, one in enumerate(fitted.shaped):
-            finding = one.finding
             if one.work is not None:
-                part = finding.shaped or finding.part
+                part = one.finding.shaped or one.finding.part
                 tell = partial(progress, at) if progress else None
                 files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
-                finding = replace(finding, shaped=replace(part, source=files[at], declared_mime=made[at].mime))
-            done[id(sent[at])] = finding
-        findings = tuple(done.get(id(one), one) for one in screening.findings)
-        request = rewritten(fitted.original, replace(screening, findings=findings))
-        request = with_resolution(request, request_resolution(fitted.request))
-        after = _labelled(self.weigh_request(request, asked), fitted)
+                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime)
+        request = fitting.worked_on(fitted, screening, parts)
+        after = fitting.labelled(self.weigh_request(request, asked), fitted)
         return replace(fitted, request=request, after=after, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
@@ -364,16 +321,6 @@ def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) 
     return part, replace(known, asked=asked)
 
 
-def _labelled(report: Report, fitted: Fitted) -> Report:
-    """The report with the names its parts had before they were worked on."""
-    kept = [part.examined.label for at, part in enumerate(fitted.before.parts) if at not in fitted.plan.removed]
-    parts = (
-        replace(part, examined=replace(part.examined, label=label))
-        for part, label in zip(report.parts, kept, strict=True)
-    )
-    return replace(report, parts=tuple(parts))
-
-
 def _demand_answers(examined: Iterable[Examined]) -> None:
     """Raises what is ours to answer for, not the medium's."""
     for one in examined:
@@ -418,11 +365,6 @@ def prompt_text(text: str) -> Examined:
     facts = TextFacts(chars=len(text), non_ascii_chars=sum(not c.isascii() for c in text))
     size = len(text.encode("utf-8", "surrogatepass"))
     return Examined(label="prompt text", size_bytes=size, mime="text/plain", modality=Modality.TEXT, facts=facts)
-
-
-def request_text(request: Request) -> Examined:
-    """All the text of a request: what was said, calls and their results, the system instruction, the tools."""
-    return Examined(label="text of the request", mime="text/plain", modality=Modality.TEXT, facts=text_sizes(request))
 
 
 def rule_book(settings: Settings) -> RuleBook:

@@ -10,11 +10,13 @@ from weighlock.errors import MalformedRequest
 from weighlock.media.controls import Controls
 from weighlock.media.facts import TextSizes
 from weighlock.planning.structure import strings_of
+from weighlock.planning.weigh import Examined
 from weighlock.request import (
     Carrier,
     Json,
     MediaPart,
     MediaResolution,
+    Modality,
     OpaquePart,
     Part,
     Place,
@@ -30,6 +32,11 @@ from weighlock.written import quoted
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _LEVEL = "MEDIA_RESOLUTION_"
+
+
+def request_text(request: Request) -> Examined:
+    """All the text of a request: what was said, calls and their results, the system instruction, the tools."""
+    return Examined(label="text of the request", mime="text/plain", modality=Modality.TEXT, facts=text_sizes(request))
 
 
 def text_sizes(request: Request) -> TextSizes:
