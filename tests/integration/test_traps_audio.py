@@ -155,7 +155,7 @@ def twelve_seconds_of_mp3(rate: int) -> bytes:
     return media.sound(12, "libmp3lame", "mp3", rate=rate)
 
 
-@pytest.mark.parametrize("factor", [0, 0.1, 0.5, 2, 10])
+@pytest.mark.parametrize("factor", [0, 0.1, 2, 10])
 @pytest.mark.parametrize("rate", [44100, 22050])
 def test_frames_are_counted_whatever_the_header_frame_says(
     line: Preflight, transformer: Transformer, factor: float, rate: int
@@ -244,10 +244,15 @@ def test_a_wave_without_an_end_goes_on_to_the_end_of_the_file(
 @pytest.mark.parametrize(("codec", "form"), [("aac", "mp4"), ("libmp3lame", "mp3"), ("libopus", "ogg")])
 @pytest.mark.parametrize("length_s", [1, 7, 60])
 def test_priming_and_padding_are_no_further_second(line: Preflight, codec: str, form: str, length_s: int) -> None:
-    data = media.sound(length_s, codec, form, rate=48000 if form != "mp3" else 16000)
+    data = media.sound(length_s, codec, form, rate=16000)
 
     for model, tokens_per_s in RATES.items():
         assert likely(weighed(line, data, model=model)) == {AUDIO: length_s * tokens_per_s}
+
+
+@cache
+def ten_seconds_of_aac() -> bytes:
+    return media.sound(10, "aac", "mp4", rate=48000)
 
 
 @pytest.mark.parametrize("mime", ["audio/mp4", "audio/wav", "audio/flac", "audio/mpeg"])
@@ -255,7 +260,7 @@ def test_priming_and_padding_are_no_further_second(line: Preflight, codec: str, 
 def test_what_is_made_of_aac_lasts_no_longer_than_it_did(
     line: Preflight, transformer: Transformer, mime: str, start_s: float | None
 ) -> None:
-    data = media.sound(10, "aac", "mp4", rate=48000)
+    data = ten_seconds_of_aac()
     work = AudioWork(start_s=start_s, mime=None if mime == "audio/mp4" else mime)
 
     out, told = make_bytes(transformer, data, mime="audio/mp4", work=work)

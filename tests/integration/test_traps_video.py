@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
@@ -17,12 +18,15 @@ import media
 from traps import inline, likely, parsed, preflight, seconds, sent, weighed, weighed_request
 from weighlock import Controls, Decision, Preflight
 from weighlock.codecs import Transformer, make_bytes
-from weighlock.errors import InputError, MalformedMedia, MalformedRequest
+from weighlock.errors import ConfigError, InputError, MalformedMedia, MalformedRequest
 from weighlock.media.facts import VideoFacts
 from weighlock.media.work import AudioWork, VideoWork, Work
 from weighlock.request import Modality
 
 MP4, WEBM, MKV, TS, MOV = "video/mp4", "video/webm", "video/x-matroska", "video/mp2t", "video/quicktime"
+TINY = "model: gemini-3.8-flash, media: {{video: {{apply: always, clip: {}}}}}"
+QUICK = {"deadline": "realtime", "cpu-used": "8"}
+"""For libvpx."""
 FRAME, SECOND = 263, 32
 """Tokens on gemini-2.5-flash."""
 
@@ -156,6 +160,17 @@ def test_offsets_leave_in_the_form_of_the_wire(
     assert likely(again) == likely(fitted.after.parts[0])
 
 
+@pytest.mark.xfail(
+    strict=True, raises=ValueError, reason="bug: a clip below 0.0001 s is printed as 1e-05s, which is not read again"
+)
+@pytest.mark.parametrize("words", ["first 0.00001s", "0.00001s-5s"])
+def test_the_smallest_clips_are_read_or_refused_by_their_setting(
+    tmp_path_factory: pytest.TempPathFactory, words: str
+) -> None:
+    with contextlib.suppress(ConfigError), preflight(tmp_path_factory.mktemp("fit"), TINY.format(words)) as one:
+        assert one.settings is not None
+
+
 # -- VID-002: what the wire does not take is cut here, and weighs the same --------------------------------------------
 
 
@@ -198,9 +213,9 @@ def test_what_the_model_does_not_honour_is_cut_here_and_carries_no_offsets(
 
 
 UNCOUNTED: dict[str, tuple[str, dict[str, Any]]] = {
-    "VP8": ("webm", {"codec": "libvpx"}),
-    "VP9": ("webm", {"codec": "libvpx-vp9", "options": {"deadline": "realtime", "cpu-used": "8"}}),
-    "of a browser's recorder": ("webm", {"codec": "libvpx"}),
+    "VP8": ("webm", {"codec": "libvpx", "options": QUICK}),
+    "VP9": ("webm", {"codec": "libvpx-vp9", "options": QUICK}),
+    "of a browser's recorder": ("webm", {"codec": "libvpx", "options": QUICK}),
     "Matroska": ("matroska", {}),
     "a transport stream": ("mpegts", {}),
     "fragments": ("mp4", {"container_options": {"movflags": "frag_keyframe+empty_moov"}, "options": {"g": "25"}}),
@@ -281,7 +296,7 @@ def late(form: str, *, pictures_s: float = 0.0, sound_s: float = 0.0) -> bytes:
     return films.film(8.5, form, gop=20, size=(96, 64), picture_delay_s=pictures_s, sound_delay_s=sound_s)
 
 
-@pytest.mark.parametrize(("form", "mime"), [("mp4", MP4), ("mov", MOV), ("matroska", MKV), ("mpegts", TS)])
+@pytest.mark.parametrize(("form", "mime"), [("mp4", MP4), ("matroska", MKV), ("mpegts", TS)])
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "copy"])
 def test_pictures_that_begin_after_the_clip_keep_their_place_and_no_sound_is_lost(
     transformer: Transformer, form: str, mime: str, exact: bool
@@ -299,7 +314,7 @@ def test_pictures_that_begin_after_the_clip_keep_their_place_and_no_sound_is_los
     assert told.actual_start_s in (None, 3.0)
 
 
-@pytest.mark.parametrize(("form", "mime"), [("mp4", MP4), ("mov", MOV), ("matroska", MKV), ("mpegts", TS)])
+@pytest.mark.parametrize(("form", "mime"), [("mp4", MP4), ("matroska", MKV), ("mpegts", TS)])
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "copy"])
 def test_sound_that_begins_after_the_clip_keeps_its_place(
     transformer: Transformer, form: str, mime: str, exact: bool
