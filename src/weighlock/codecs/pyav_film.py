@@ -169,6 +169,17 @@ class Film:
             return float(((stream.start_time or 0) + stream.duration) * stream.time_base - self.start)
         return 0.0
 
+    def end_s(self, stream: Any, asked_s: Fraction | None) -> Fraction | None:
+        """Where the stream is to end: at `asked_s`, or before that where its edit list ends it.
+
+        The last frame of AAC is longer than what there was to encode; FFmpeg decodes all of it.
+        """
+        track = self.movie.track(stream.id) if self.movie is not None else None
+        if self.movie is None or track is None or self.fragmented or not track.edits:
+            return asked_s
+        shown_s = exact(track.presented_s(self.movie.timescale)[1]) - self.start
+        return shown_s if asked_s is None else min(shown_s, asked_s)
+
     def timeline(self, index: int, start_s: Fraction, end_s: Fraction | None) -> tuple[Timeline, Fraction]:
         """The pictures from the last that stands alone before `start_s` until `end_s`, and from where they were read.
 

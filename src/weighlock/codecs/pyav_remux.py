@@ -45,6 +45,8 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     stream = film.container.streams[index]
     first, last = _range(timeline, film, stream, asked_s, end_s)
     start_s = max(Fraction(0), film.seconds(timeline.pts[first], stream)) if asked_s else Fraction(0)
+    if sound_index is not None:  # which may begin before the first picture: none of it is to be lost
+        start_s = min(start_s, asked_s)
     decode_times = timeline.decode_times()
     film.keep(*(film.container.streams[i] for i in (index, sound_index) if i is not None))
     film.rewind(begin_s, stream=film.container.streams[index])

@@ -65,7 +65,8 @@ class SoundEncoder:
         self._channels = channels if fits else 2
         self._format = voice.sample_format
         self._sample_bytes = self._channels * av.AudioFormat(voice.sample_format).bytes
-        end = None if end_s is None else round((end_s - start_s) * self._rate)
+        end_s = film.end_s(stream, end_s)
+        end = None if end_s is None else max(0, round((end_s - start_s) * self._rate))
         lasts_s = Fraction(film.container.duration or 0, 1_000_000)
         self._line = Line(slack=int(_SLACK_S * self._rate), end=end)
         self._clock = Clock(
@@ -173,6 +174,7 @@ class SoundCopier:
         self._source = stream
         self.stream = output.add_stream_from_template(stream, opaque=True)
         self._first = film.ticks(start_s, stream)
+        end_s = film.end_s(stream, end_s)
         self._end = None if end_s is None else film.ticks(end_s, stream)
         self._from_start = start_s == 0
         self._last: int | None = None
@@ -199,6 +201,7 @@ class SoundCopier:
         if self._last is not None and at <= self._last:
             return
         self._last = at
+        lasts = lasts if self._end is None else min(lasts, self._end - at)
         packet.pts = packet.dts = at - self._first
         packet.duration = lasts
         self.seconds = (at - self._first + lasts) * self._source.time_base
