@@ -26,7 +26,7 @@ from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, text_sizes
 from weighlock.planning.screen import Finding, Screening, screen
-from weighlock.planning.shape import shaped, wishes_of, with_resolution
+from weighlock.planning.shape import shaped, still_wrong, wishes_of, with_resolution
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
@@ -186,7 +186,7 @@ class Preflight:
         media = scales.parts(examined, standing=False)
         whole = [*media, *scales.parts([text], standing=False)]
         looked_at = self.confinement() if any(one.probed for one in examined) else None
-        before = replace(scales.report(whole), screening=screened.screening, confinement=looked_at)
+        before = replace(scales.report(whole), confinement=looked_at)
         turns = stages(
             request, screened.screening, lambda asked: scales.parts([request_text(asked)], standing=False)[0]
         )
@@ -202,6 +202,8 @@ class Preflight:
             keep=scales.endpoint.history.keep_media,
             batch=scales.endpoint.history.batch,
         )
+        problems = still_wrong(screened.screening.problems, sent, found)
+        before = replace(before, screening=replace(screened.screening, problems=problems))
         parts = shaped(sent, media, found)
         traced: tuple[int, ...] = ()
         if scales.endpoint.strip_metadata:

@@ -48,6 +48,13 @@ def works(
                 yield ImageWork(mime=packed, max_width_px=width, max_height_px=height, max_bytes=target)
 
 
+def too_large(part: Weighed, rules: ModelRules) -> bool:
+    """Whether it is a picture of more bytes than the service takes of one inline."""
+    limit, inline = rules.limits.inline_image_bytes, part.controls.placement is Placement.INLINE
+    picture = isinstance(part.examined.facts, ImageFacts) and part.error is None
+    return limit is not None and inline and picture and (part.examined.size_bytes or 0) > limit
+
+
 def over(earlier: ImageWork, later: ImageWork) -> ImageWork:
     """Both at once: what the later one says nothing of stays."""
     return replace(

@@ -14,6 +14,7 @@ from weighlock.media.work import ImageWork
 from weighlock.planning.admit import admit
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target, rungs
 from weighlock.planning.limits import Limits
+from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.plan import plan
 from weighlock.planning.reencode import weigh_made
@@ -173,6 +174,24 @@ def test_fewer_pixels_are_counted_with_the_bytes_they_may_take(tiled: ModelRules
     work = ImageWork(mime="image/png", max_width_px=512, max_height_px=288)
 
     assert (weigh_made(part.examined, work, Controls(), tiled).examined.size_bytes or 0) >= 512 * 288 * 4
+
+
+def test_a_picture_the_service_takes_not_inline_is_made_one_it_takes(tiled: ModelRules) -> None:
+    before, found = made(picture(size_bytes=20_000_000), tiled, Limits(), BYTES_ONLY)
+    _, never = made(picture(size_bytes=20_000_000), tiled, Limits(), replace(BYTES_ONLY, local_work=LocalWork.NEVER))
+
+    assert before.refused
+    assert not found.parts[0].refused
+    assert [(step.words, step.why) for step in found.steps] == [("at most 5,000,000 bytes", Why.TAKEN)]
+    assert never.parts[0] == before
+
+
+def test_what_is_over_goes_on_from_what_the_service_takes(tiled: ModelRules) -> None:
+    _, found = made(picture(size_bytes=20_000_000), tiled, Limits(prompt_tokens=1_300))
+
+    assert found.fits
+    assert found.reencoded[0].max_bytes == 5_000_000
+    assert found.reencoded[0].max_width_px == 512
 
 
 def test_what_stands_in_the_way_is_named(tiled: ModelRules) -> None:
