@@ -191,7 +191,9 @@ class _Walk:
     def result(self, needed: Sequence[Move]) -> Plan:
         done: list[Move] = []
         steps = []
-        for move in last_of_each([*self.fixed, *needed]):
+        again = {at for move in (*self.fixed, *needed) if move.why is not Why.TAKEN for at in _encoded(move)}
+        fixed = [move for move in self.fixed if move.why is not Why.TAKEN or not again.issuperset(move.unit)]
+        for move in last_of_each([*fixed, *needed]):
             before = self.bench.parts(done)
             done.append(move)
             steps.append(self._step(move, before, self.bench.parts(done)))
@@ -348,6 +350,10 @@ class _Walk:
         ]
         floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
         return f": lowers {names}{floors}"
+
+
+def _encoded(move: Move) -> tuple[int, ...]:
+    return move.unit if move.lever is Lever.REENCODE else ()
 
 
 def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:

@@ -33,7 +33,8 @@ def works(
 ) -> Iterator[ImageWork]:
     """What can be made of a picture, mild to harsh: every byte target at one size, then at the next smaller one.
 
-    Fewer pixels only on a model that is known to bill tiles, and never for less than the floor's level costs.
+    Fewer pixels only on a model that is known to bill tiles, and never for less than the floor's level costs. A target
+    only where no size that it can end at costs more, at whatever level: what lowers bytes must not raise tokens.
     """
     examined, facts = part.examined, part.examined.facts
     if not isinstance(facts, ImageFacts) or part.controls.placement is not Placement.INLINE or part.error is not None:
@@ -43,8 +44,10 @@ def works(
     for width, height in (None, None), *sizes:
         if drawn is not None and width is not None:
             yield ImageWork(mime=drawn, max_width_px=width, max_height_px=height)
-        if packed is not None:
-            for target in _targets(examined.size_bytes or 0):
+        size = (width or facts.width_px, height or facts.height_px)
+        takes = max(examined.size_bytes or 0, _uncompressed(*size) if width else 0)
+        for target in _targets(takes) if packed is not None else ():
+            if _keeps_tokens(size, target, part.controls, rules):
                 yield ImageWork(mime=packed, max_width_px=width, max_height_px=height, max_bytes=target)
 
 
@@ -119,6 +122,15 @@ def _targets(size_bytes: int) -> Iterator[int]:
     """Halves of it."""
     while (size_bytes := size_bytes // 2) >= _LEAST_BYTES:
         yield size_bytes
+
+
+def _keeps_tokens(size: tuple[int, int], max_bytes: int, controls: Controls, rules: ModelRules) -> bool:
+    for level in MediaResolution:
+        if level is not MediaResolution.ULTRA_HIGH:
+            area = rules.image(replace(controls, media_resolution=level, part_resolution=None)).area
+            if _dearest(*size, max_bytes, area) > (area.high or area.likely).count(*size):
+                return False
+    return True
 
 
 def _drawn(part: Weighed, rules: ModelRules) -> str | None:

@@ -124,11 +124,11 @@ def test_a_size_that_was_only_guessed_is_not_scaled(tiled: ModelRules) -> None:
 def test_fewer_bytes_come_in_a_format_that_loses_no_transparency(
     mime: str, width_px: int, becomes: str, rules: ModelRules
 ) -> None:
-    part = weigh(picture(width_px, mime=mime), Controls(), rules)
+    part = weigh(picture(width_px, 1_000, mime=mime, size_bytes=8_000_000), Controls(), rules)
 
     (first, *_) = rungs(Lever.REENCODE, part, rules, BYTES_ONLY, Target())
 
-    assert first.work == ImageWork(mime=becomes, max_bytes=200_000)
+    assert first.work == ImageWork(mime=becomes, max_bytes=4_000_000)
 
 
 def test_the_target_is_what_a_part_weighs_in_bytes_and_no_token_changes(rules: ModelRules) -> None:
@@ -159,7 +159,7 @@ def test_tokens_and_bytes_are_both_brought_down_no_further_than_needed(tiled: Mo
 
     assert found.fits
     assert found.parts[0].total.high == 1_290 < before.total.high
-    assert found.reencoded == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=200_000)}
+    assert found.reencoded == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=150_026)}
 
 
 def test_nothing_stays_that_lowers_nothing_where_bytes_cannot_be_reached(tiled: ModelRules) -> None:
