@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from weighlock.media.area import Area
 from weighlock.media.facts import FactSource, ImageFacts
-from weighlock.media.image_sizes import lighter_sizes, made_size
+from weighlock.media.image_sizes import EXACT_FROM, lighter_sizes, made_size
 from weighlock.media.work import ImageWork
 from weighlock.planning.weigh import Examined, Weighed, weigh
 from weighlock.request import MediaResolution, Placement
@@ -160,18 +160,26 @@ def _uncompressed(width: int, height: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _dearest(width: int, height: int, max_bytes: int, area: Area) -> int:
-    """Tokens of the dearest size a byte target can end at: anything smaller, each side rounded either way.
-
-    A file over its target has at least a quarter as many pixels as the target bytes, and is scaled to seven tenths of
-    them, or to nine tenths of what fits by its bytes a pixel: never to fewer than a sixth of the target.
-    """
-    longest, shortest = max(width, height), min(width, height)
+    """Tokens of the dearest size a byte target can end at."""
     shape = area.high or area.likely
-    most = shape.count(width, height)
-    side = longest
-    while side and side * side * shortest // longest * 6 >= max_bytes:
+    return max(shape.count(*size) for size in _smaller(width, height, max_bytes))
+
+
+def _smaller(width: int, height: int, max_bytes: int) -> Iterator[tuple[int, int]]:
+    """Every size `image_sizes.reduced` can come to on the way to a byte target, largest first.
+
+    Where it rounds, either way. A file over its target has at least a quarter as many pixels as the target bytes, and
+    is scaled to seven tenths of them, or to nine tenths of what fits by its bytes a pixel: never to less than a sixth.
+    """
+    yield width, height
+    common = math.gcd(width, height)
+    if common >= EXACT_FROM:
+        yield from ((width // common * steps, height // common * steps) for steps in range(common - 1, 0, -1))
+        return
+    longest, shortest = max(width, height), min(width, height)
+    for side in range(longest, 0, -1):
         exact = side * shortest / longest
-        for short in {max(1, math.floor(exact)), math.ceil(exact)}:
-            most = max(most, shape.count(*((side, short) if width >= height else (short, side))))
-        side -= 1
-    return most
+        if side * exact * 6 < max_bytes:
+            return
+        for short in {max(1, math.ceil(exact)), max(1, math.floor(exact))}:
+            yield (side, short) if width >= height else (short, side)

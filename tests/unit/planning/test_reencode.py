@@ -10,6 +10,7 @@ import pytest
 
 from unit.planning.drawn import examined, screenshot
 from weighlock.media.facts import FactSource
+from weighlock.media.image_sizes import reduced
 from weighlock.media.work import ImageWork
 from weighlock.planning.admit import admit
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target, rungs
@@ -17,7 +18,7 @@ from weighlock.planning.limits import Limits
 from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.plan import plan
-from weighlock.planning.reencode import weigh_made
+from weighlock.planning.reencode import _smaller, weigh_made
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed, weigh
 from weighlock.request import Backend, MediaResolution, Modality, Placement
@@ -118,7 +119,7 @@ def test_a_size_that_was_only_guessed_is_not_scaled(tiled: ModelRules) -> None:
         ("image/heic", 1920, "image/jpeg"),
         ("image/png", 1920, "image/webp"),
         ("image/webp", 1920, "image/webp"),
-        ("image/png", 20_000, "image/png"),
+        ("image/png", 16_800, "image/png"),
     ],
 )
 def test_fewer_bytes_come_in_a_format_that_loses_no_transparency(
@@ -143,13 +144,21 @@ def test_the_target_is_what_a_part_weighs_in_bytes_and_no_token_changes(rules: M
 
 
 def test_a_target_whose_pixels_may_cost_more_is_not_taken(tiled: ModelRules) -> None:
-    """Scaled down a little, 1024×768 is three tiles wide and no longer two."""
-    before, found = made(picture(1024, 768), tiled, Limits(bytes=300_000), BYTES_ONLY)
+    """Scaled down a little, 1020×766 is three tiles wide and no longer two."""
+    before, found = made(picture(1020, 766), tiled, Limits(bytes=300_000), BYTES_ONLY)
     work = ImageWork(mime="image/webp", max_bytes=200_000)
 
     assert weigh_made(before.examined, work, Controls(), tiled).total.high > before.total.high
     assert not found.fits
     assert not found.steps
+
+
+@pytest.mark.parametrize("size", [(4032, 3024), (3024, 4032), (1024, 768), (1920, 1080), (1366, 768), (1170, 2532)])
+def test_photographs_and_screens_come_within_any_target(
+    size: tuple[int, int], rules: ModelRules, tiled: ModelRules
+) -> None:
+    for one in (rules, tiled):
+        assert len(words(picture(*size, size_bytes=6_400_000), one, BYTES_ONLY)) == 7
 
 
 def test_tokens_and_bytes_are_both_brought_down_no_further_than_needed(tiled: ModelRules) -> None:
@@ -219,3 +228,13 @@ def test_rungs_get_ever_lighter(tiled: ModelRules) -> None:
     ]
 
     assert all(a > b for a, b in pairwise([part.total.high, *totals]))
+
+
+@pytest.mark.parametrize("size", [(4032, 3024), (1024, 768), (1366, 768), (997, 613), (613, 997), (5_000, 40)])
+def test_every_size_a_byte_target_can_end_at_is_looked_at(size: tuple[int, int]) -> None:
+    looked_at = set(_smaller(*size, 50_000))
+
+    for thousandth in range(1, 1_001):
+        width, height = reduced(size, thousandth / 1_000)
+        if width * height * 6 >= 51_000:
+            assert (width, height) in looked_at
