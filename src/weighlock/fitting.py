@@ -13,7 +13,7 @@ from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
-from weighlock.planning.shape import Shaped, shaped, wishes_of, with_resolution
+from weighlock.planning.shape import Shaped, shaped, still_wrong, wishes_of, with_resolution
 from weighlock.planning.steps import Plan
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined, Weighed
@@ -34,8 +34,8 @@ def fit(
     sent = [one for one in screening.findings if one.is_sent]
     media = scales.parts(examined, standing=False)
     text = _text(screened, scales)
-    before = replace(scales.report([*media, text]), screening=screening, confinement=confinement)
     plan = _planned(request, screening, sent, media, text, scales)
+    told = replace(screening, problems=still_wrong(screening.problems, sent, plan))
     parts = shaped(sent, media, plan)
     traced: tuple[int, ...] = ()
     if scales.endpoint.strip_metadata:
@@ -45,8 +45,8 @@ def fit(
     level = next((p.controls.media_resolution for p in plan.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
     return Fitted(
         request=with_resolution(to_send, level),
-        before=before,
-        after=replace(scales.report(plan.parts), screening=screening, confinement=confinement),
+        before=replace(scales.report([*media, text]), screening=told, confinement=confinement),
+        after=replace(scales.report(plan.parts), screening=told, confinement=confinement),
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
         obstacles=obstacles(plan, scales.rules, scales.shaping),

@@ -157,3 +157,30 @@ def test_a_pinned_picture_is_stripped_too_and_nothing_else_is_done_to_it(run: Ru
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["steps"] == []
     assert_clean(bytes_sent())
+
+
+def test_a_stripped_file_too_large_to_go_inline_is_named_as_it_was_written(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never the one that still has its metadata."""
+    Path("photo.jpg").write_bytes(telling_jpeg())
+    Path("more.jpg").write_bytes(telling_jpeg(3))
+    monkeypatch.setattr("weighlock.cli.fit._INLINE_BYTES", 1)
+
+    done = run("photo.jpg", "more.jpg", "-e", "quiet", "--model", "gemini-9-unknown", "--out", "made")
+
+    assert done.exit_code == 0, done.output
+    parts = json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"]
+    assert [part["fileData"]["fileUri"] for part in parts] == ["file:photo.jpg", "file:more.jpg"]
+    for name in ("made/photo.jpg", "made/more.jpg"):
+        assert_clean(Path(name).read_bytes())
+
+
+def test_a_picture_of_more_bytes_than_the_service_takes_inline_is_made_one_it_takes(run: Run) -> None:
+    Path("noise.png").write_bytes(noise(2_000, 1_500))
+
+    done = run("noise.png", "-e", "careful", "--max-tokens", "9000", "--text", "what is it?", "--out", "made")
+
+    assert done.exit_code == 0, done.output
+    assert "the service takes no more bytes inline" in done.stdout
+    assert len(bytes_sent()) <= 7_000_000

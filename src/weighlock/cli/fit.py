@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
@@ -119,6 +120,7 @@ def fit(
         if code == 0 and not dry_run:
             try:
                 fitted = carry_out(preflight, fitted, asked)
+                fitted = _unrefused(fitted) if loaded is None else fitted
                 if fitted.after.verdict.decision is Decision.REJECT:  # what was made is more than was planned
                     code = EXIT_OVER
                 elif out is not None:
@@ -199,8 +201,10 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
     from weighlock.converters import json_text, messages, rest_json
 
     path = folder / "request.json"
+    names = _names(folder, fitted, path) if loaded is None else {}
     if loaded is None:
-        data = rest_json.emit(_with_references(fitted.request, rules))
+        made = {id(fitted.files[at]): name for at, name in names.items()}
+        data = rest_json.emit(_with_references(fitted.request, rules, made))
     elif fitted.request is given:
         data = loaded.body
     elif isinstance(loaded.parsed, rest_json.Parsed):
@@ -208,13 +212,18 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
     else:
         data = json_text.dumps(messages.emit(fitted.request, loaded.parsed))
     folder.mkdir(parents=True, exist_ok=True)
-    written = [path]
-    if loaded is None:
-        for at, data_made in fitted.files.items():
-            written.append(_name(folder, fitted, at, written))
-            replace_file(written[-1], data_made)
+    for at, name in names.items():
+        replace_file(name, fitted.files[at])
     replace_file(path, data)
-    return written
+    return [path, *names.values()]
+
+
+def _names(folder: Path, fitted: Fitted, body: Path) -> dict[int, Path]:
+    """Where each medium that was made is written."""
+    names: dict[int, Path] = {}
+    for at in fitted.files:
+        names[at] = _name(folder, fitted, at, [body, *names.values()])
+    return names
 
 
 def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
@@ -239,16 +248,26 @@ def _some_named(fitted: Fitted, rules: ModelRules) -> Fitted:
     if not too_much:
         return fitted
     screening = replace(screening, problems=tuple(one for one in screening.problems if one not in too_much))
+    return _unrefused(replace(fitted, before=replace(fitted.before, screening=screening)))
+
+
+def _unrefused(fitted: Fitted) -> Fitted:
+    """Without the service's word on what goes inline together."""
     after = replace(fitted.after, refused=tuple(words for words in fitted.after.refused if "inline" not in words))
-    return replace(fitted, before=replace(fitted.before, screening=screening), after=after)
+    return replace(fitted, after=after)
 
 
-def _with_references(request: Request, rules: ModelRules) -> Request:
-    """The request with files that do not fit inline named, largest first, for somebody to upload."""
+def _with_references(request: Request, rules: ModelRules, made: Mapping[int, Path]) -> Request:
+    """The request with files that do not fit inline named, largest first, for somebody to upload.
+
+    `made` is where media that were made are written, by the id of their bytes.
+    """
     sizes: dict[int, int] = {}
     for _, part, _ in request.media():
         if isinstance(part.source, Path):
             sizes[id(part)] = base64_size(part.source.stat().st_size)
+        elif isinstance(part.source, bytes) and id(part.source) in made:
+            sizes[id(part)] = base64_size(len(part.source))
     left, bound = sum(sizes.values()), rules.limits.inline_request_bytes or _INLINE_BYTES
     named: set[int] = set()
     for part_id, size in sorted(sizes.items(), key=lambda one: -one[1]):
@@ -260,8 +279,9 @@ def _with_references(request: Request, rules: ModelRules) -> Request:
     def reference(part: Part) -> Part:
         if not isinstance(part, MediaPart) or id(part) not in named:
             return part
-        uri = f"file:{Path(part.label).name}"
-        words = f"{part.label} is too large to go inline: upload it, and put its URI in place of {uri}"
+        file = made.get(id(part.source), Path(part.label))
+        uri = f"file:{file.name}"
+        words = f"{file} is too large to go inline: upload it, and put its URI in place of {uri}"
         click.echo(printable(f"weighlock: {words}"), err=True)
         return replace(part, source=Uri(uri))
 

@@ -24,6 +24,7 @@ _MOST_ROWS, _MOST_LINES = 200, 24
 _WHY = {
     Why.ALWAYS: "the endpoint always sends it so",
     Why.KEPT: "kept from an earlier turn",
+    Why.TAKEN: "the service takes no more bytes inline",
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from PIL import Image, ImageChops
 
 from weighlock.errors import MediaTooLarge, UnsupportedMedia
+from weighlock.media.image_sizes import reduced
 
 _WRITTEN = {"image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP"}
 _KEPT = {
@@ -83,12 +84,12 @@ def _ladder(picture: Image.Image, mime: str, max_bytes: int | None) -> Iterator[
     scale = 1.0
     for _ in range(_MAX_SIZES):
         scale *= min(0.85, (wanted / size) ** 0.5 * 0.95)
-        width, height = (max(1, round(side * scale)) for side in picture.size)
+        width, height = reduced(picture.size, scale)
         if max(width, height) < _SMALLEST_PX:
             return
-        reduced = picture.resize((width, height), Image.Resampling.LANCZOS)
+        smaller = picture.resize((width, height), Image.Resampling.LANCZOS)
         for quality in _QUALITIES[1:2] if mime == "image/png" else (_QUALITIES[1], _QUALITIES[-1]):
-            data = _encode(reduced, mime, quality)
+            data = _encode(smaller, mime, quality)
             size = len(data)
             yield data, [_lossy(mime, quality), f"scaled to {width}×{height} to meet {wanted:,} bytes"]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, gcd
 
 from weighlock.errors import UnsupportedMedia
 from weighlock.media.area import Area, Dearest, Tiles
 from weighlock.media.work import Box, ImageWork
 
 Size = tuple[int, int]
+EXACT_FROM = 32
+"""Common measure of two sides from which on a picture is reduced in its steps."""
 
 
 def fitted(size: Size, max_width_px: int | None, max_height_px: int | None) -> Size:
@@ -22,6 +24,20 @@ def fitted(size: Size, max_width_px: int | None, max_height_px: int | None) -> S
     if widest * height <= highest * width:
         return widest, max(1, min(highest, (2 * height * widest + width) // (2 * width)))
     return max(1, min(widest, (2 * width * highest + height) // (2 * height))), highest
+
+
+def reduced(size: Size, scale: float) -> Size:
+    """Both sides by a factor of at most 1; the same aspect exactly where the sides have a large common measure.
+
+    That of a photograph (4032×3024) and of a screen is; a pixel more on one side can cost a row of the grid. Zero
+    where nothing is left.
+    """
+    width, height = size
+    common = gcd(width, height)
+    if common < EXACT_FROM:
+        return max(1, round(width * scale)), max(1, round(height * scale))
+    steps = floor(common * scale)
+    return width // common * steps, height // common * steps
 
 
 def within(box: Box, size: Size) -> Box:

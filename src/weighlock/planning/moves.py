@@ -33,6 +33,8 @@ class Why(StrEnum):
     """The endpoint sends such media so, whether or not anything is over a limit."""
     KEPT = "kept"
     """It was sent so in an earlier turn, and the prompt cache holds it so."""
+    TAKEN = "taken"
+    """The service takes no picture of so many bytes inline."""
     NEEDED = "needed"
     """A limit would be broken without it."""
 

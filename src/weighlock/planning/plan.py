@@ -15,6 +15,7 @@ from weighlock.planning.levers import (
     Lever,
     Rung,
     Shaping,
+    Target,
     is_visual,
     reencode_rung,
     request_levels,
@@ -23,6 +24,7 @@ from weighlock.planning.levers import (
 )
 from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
 from weighlock.planning.reencode import over as work_over
+from weighlock.planning.reencode import too_large
 from weighlock.planning.steps import Plan, Step, Wish
 from weighlock.planning.weigh import Tally, Weighed
 from weighlock.request import Modality
@@ -74,12 +76,26 @@ def moves_to_keep(
 
 
 def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[Move]:
-    """What the endpoint sets on media whether or not anything is over a limit."""
+    """What is set on media whether or not anything is over a limit: by the endpoint, or for the service to take it."""
     for at, wish in enumerate(wishes):
+        if not wish.pinned and too_large(bench.given[at], bench.rules) and (smaller := _taken(bench, at, shaping)):
+            yield Move(Lever.REENCODE, (at,), (smaller,), why=Why.TAKEN)
         if wish.target.always and not wish.pinned and bench.given[at].error is None:
             for lever, rung in standing(bench.given[at], bench.rules, shaping, wish.target):
                 if bench.part(at, {lever: rung}).tokens != bench.given[at].tokens:
                     yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
+
+
+def _taken(bench: Bench, at: int, shaping: Shaping) -> Rung | None:
+    """The mildest byte target under which the service takes a picture inline, where the endpoint has that lever."""
+    if Lever.REENCODE not in shaping.levers:
+        return None
+    part = bench.given[at]
+    for rung in rungs(Lever.REENCODE, part, bench.rules, shaping, Target(), tokens_count=False):
+        then = bench.part(at, {Lever.REENCODE: rung})
+        if not too_large(then, bench.rules) and then.total.high <= part.total.high:
+            return rung
+    return None
 
 
 class _Walk:
@@ -175,7 +191,9 @@ class _Walk:
     def result(self, needed: Sequence[Move]) -> Plan:
         done: list[Move] = []
         steps = []
-        for move in last_of_each([*self.fixed, *needed]):
+        again = {at for move in (*self.fixed, *needed) if move.why is not Why.TAKEN for at in _encoded(move)}
+        fixed = [move for move in self.fixed if move.why is not Why.TAKEN or not again.issuperset(move.unit)]
+        for move in last_of_each([*fixed, *needed]):
             before = self.bench.parts(done)
             done.append(move)
             steps.append(self._step(move, before, self.bench.parts(done)))
@@ -332,6 +350,10 @@ class _Walk:
         ]
         floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
         return f": lowers {names}{floors}"
+
+
+def _encoded(move: Move) -> tuple[int, ...]:
+    return move.unit if move.lever is Lever.REENCODE else ()
 
 
 def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from weighlock.media.area import Area
 from weighlock.media.facts import FactSource, ImageFacts
-from weighlock.media.image_sizes import lighter_sizes, made_size
+from weighlock.media.image_sizes import EXACT_FROM, lighter_sizes, made_size
 from weighlock.media.work import ImageWork
 from weighlock.planning.weigh import Examined, Weighed, weigh
 from weighlock.request import MediaResolution, Placement
@@ -33,7 +33,8 @@ def works(
 ) -> Iterator[ImageWork]:
     """What can be made of a picture, mild to harsh: every byte target at one size, then at the next smaller one.
 
-    Fewer pixels only on a model that is known to bill tiles, and never for less than the floor's level costs.
+    Fewer pixels only on a model that is known to bill tiles, and never for less than the floor's level costs. A target
+    only where no size that it can end at costs more, at whatever level: what lowers bytes must not raise tokens.
     """
     examined, facts = part.examined, part.examined.facts
     if not isinstance(facts, ImageFacts) or part.controls.placement is not Placement.INLINE or part.error is not None:
@@ -43,9 +44,18 @@ def works(
     for width, height in (None, None), *sizes:
         if drawn is not None and width is not None:
             yield ImageWork(mime=drawn, max_width_px=width, max_height_px=height)
-        if packed is not None:
-            for target in _targets(examined.size_bytes or 0):
+        size = (width or facts.width_px, height or facts.height_px)
+        takes = max(examined.size_bytes or 0, _uncompressed(*size) if width else 0)
+        for target in _targets(takes) if packed is not None else ():
+            if _keeps_tokens(size, target, part.controls, rules):
                 yield ImageWork(mime=packed, max_width_px=width, max_height_px=height, max_bytes=target)
+
+
+def too_large(part: Weighed, rules: ModelRules) -> bool:
+    """Whether it is a picture of more bytes than the service takes of one inline."""
+    limit, inline = rules.limits.inline_image_bytes, part.controls.placement is Placement.INLINE
+    picture = isinstance(part.examined.facts, ImageFacts) and part.error is None
+    return limit is not None and inline and picture and (part.examined.size_bytes or 0) > limit
 
 
 def over(earlier: ImageWork, later: ImageWork) -> ImageWork:
@@ -114,6 +124,15 @@ def _targets(size_bytes: int) -> Iterator[int]:
         yield size_bytes
 
 
+def _keeps_tokens(size: tuple[int, int], max_bytes: int, controls: Controls, rules: ModelRules) -> bool:
+    for level in MediaResolution:
+        if level is not MediaResolution.ULTRA_HIGH:
+            area = rules.image(replace(controls, media_resolution=level, part_resolution=None)).area
+            if _dearest(*size, max_bytes, area) > (area.high or area.likely).count(*size):
+                return False
+    return True
+
+
 def _drawn(part: Weighed, rules: ModelRules) -> str | None:
     """The format it keeps, or that loses nothing of it; `None` where the carrier takes none such."""
     mime = part.examined.mime or ""
@@ -141,18 +160,26 @@ def _uncompressed(width: int, height: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _dearest(width: int, height: int, max_bytes: int, area: Area) -> int:
-    """Tokens of the dearest size a byte target can end at: anything smaller, each side rounded either way.
-
-    A file over its target has at least a quarter as many pixels as the target bytes, and is scaled to seven tenths of
-    them, or to nine tenths of what fits by its bytes a pixel: never to fewer than a sixth of the target.
-    """
-    longest, shortest = max(width, height), min(width, height)
+    """Tokens of the dearest size a byte target can end at."""
     shape = area.high or area.likely
-    most = shape.count(width, height)
-    side = longest
-    while side and side * side * shortest // longest * 6 >= max_bytes:
+    return max(shape.count(*size) for size in _smaller(width, height, max_bytes))
+
+
+def _smaller(width: int, height: int, max_bytes: int) -> Iterator[tuple[int, int]]:
+    """Every size `image_sizes.reduced` can come to on the way to a byte target, largest first.
+
+    Where it rounds, either way. A file over its target has at least a quarter as many pixels as the target bytes, and
+    is scaled to seven tenths of them, or to nine tenths of what fits by its bytes a pixel: never to less than a sixth.
+    """
+    yield width, height
+    common = math.gcd(width, height)
+    if common >= EXACT_FROM:
+        yield from ((width // common * steps, height // common * steps) for steps in range(common - 1, 0, -1))
+        return
+    longest, shortest = max(width, height), min(width, height)
+    for side in range(longest, 0, -1):
         exact = side * shortest / longest
-        for short in {max(1, math.floor(exact)), math.ceil(exact)}:
-            most = max(most, shape.count(*((side, short) if width >= height else (short, side))))
-        side -= 1
-    return most
+        if side * exact * 6 < max_bytes:
+            return
+        for short in {max(1, math.ceil(exact)), max(1, math.floor(exact))}:
+            yield (side, short) if width >= height else (short, side)

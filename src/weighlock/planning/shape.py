@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from weighlock.errors import InputError, MediaTooLarge
 from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
 from weighlock.planning.levers import Lever, Target
@@ -42,6 +43,14 @@ def wishes_of(
         Wish(pinned=one.part.pinned, target=target(part.examined), removable=one.place.turn is not None)
         for one, part in zip(findings, parts, strict=True)
     ]
+
+
+def still_wrong(problems: Sequence[InputError], findings: Sequence[Finding], plan: Plan) -> tuple[InputError, ...]:
+    """What keeps a request from being sent, without the pictures that were too large inline and no longer will be."""
+    smaller = {str(findings[at].place) for at in plan.reencoded if not plan.parts[at].refused}
+    return tuple(
+        one for one in problems if not (isinstance(one, MediaTooLarge) and one.figures.get("place") in smaller)
+    )
 
 
 def with_resolution(request: Request, level: MediaResolution) -> Request:

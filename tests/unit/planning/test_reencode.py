@@ -10,13 +10,15 @@ import pytest
 
 from unit.planning.drawn import examined, screenshot
 from weighlock.media.facts import FactSource
+from weighlock.media.image_sizes import reduced
 from weighlock.media.work import ImageWork
 from weighlock.planning.admit import admit
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target, rungs
 from weighlock.planning.limits import Limits
+from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.plan import plan
-from weighlock.planning.reencode import weigh_made
+from weighlock.planning.reencode import _smaller, weigh_made
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed, weigh
 from weighlock.request import Backend, MediaResolution, Modality, Placement
@@ -117,17 +119,17 @@ def test_a_size_that_was_only_guessed_is_not_scaled(tiled: ModelRules) -> None:
         ("image/heic", 1920, "image/jpeg"),
         ("image/png", 1920, "image/webp"),
         ("image/webp", 1920, "image/webp"),
-        ("image/png", 20_000, "image/png"),
+        ("image/png", 16_800, "image/png"),
     ],
 )
 def test_fewer_bytes_come_in_a_format_that_loses_no_transparency(
     mime: str, width_px: int, becomes: str, rules: ModelRules
 ) -> None:
-    part = weigh(picture(width_px, mime=mime), Controls(), rules)
+    part = weigh(picture(width_px, 1_000, mime=mime, size_bytes=8_000_000), Controls(), rules)
 
     (first, *_) = rungs(Lever.REENCODE, part, rules, BYTES_ONLY, Target())
 
-    assert first.work == ImageWork(mime=becomes, max_bytes=200_000)
+    assert first.work == ImageWork(mime=becomes, max_bytes=4_000_000)
 
 
 def test_the_target_is_what_a_part_weighs_in_bytes_and_no_token_changes(rules: ModelRules) -> None:
@@ -142,13 +144,21 @@ def test_the_target_is_what_a_part_weighs_in_bytes_and_no_token_changes(rules: M
 
 
 def test_a_target_whose_pixels_may_cost_more_is_not_taken(tiled: ModelRules) -> None:
-    """Scaled down a little, 1024×768 is three tiles wide and no longer two."""
-    before, found = made(picture(1024, 768), tiled, Limits(bytes=300_000), BYTES_ONLY)
+    """Scaled down a little, 1020×766 is three tiles wide and no longer two."""
+    before, found = made(picture(1020, 766), tiled, Limits(bytes=300_000), BYTES_ONLY)
     work = ImageWork(mime="image/webp", max_bytes=200_000)
 
     assert weigh_made(before.examined, work, Controls(), tiled).total.high > before.total.high
     assert not found.fits
     assert not found.steps
+
+
+@pytest.mark.parametrize("size", [(4032, 3024), (3024, 4032), (1024, 768), (1920, 1080), (1366, 768), (1170, 2532)])
+def test_photographs_and_screens_come_within_any_target(
+    size: tuple[int, int], rules: ModelRules, tiled: ModelRules
+) -> None:
+    for one in (rules, tiled):
+        assert len(words(picture(*size, size_bytes=6_400_000), one, BYTES_ONLY)) == 7
 
 
 def test_tokens_and_bytes_are_both_brought_down_no_further_than_needed(tiled: ModelRules) -> None:
@@ -158,7 +168,7 @@ def test_tokens_and_bytes_are_both_brought_down_no_further_than_needed(tiled: Mo
 
     assert found.fits
     assert found.parts[0].total.high == 1_290 < before.total.high
-    assert found.reencoded == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=200_000)}
+    assert found.reencoded == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=150_026)}
 
 
 def test_nothing_stays_that_lowers_nothing_where_bytes_cannot_be_reached(tiled: ModelRules) -> None:
@@ -173,6 +183,24 @@ def test_fewer_pixels_are_counted_with_the_bytes_they_may_take(tiled: ModelRules
     work = ImageWork(mime="image/png", max_width_px=512, max_height_px=288)
 
     assert (weigh_made(part.examined, work, Controls(), tiled).examined.size_bytes or 0) >= 512 * 288 * 4
+
+
+def test_a_picture_the_service_takes_not_inline_is_made_one_it_takes(tiled: ModelRules) -> None:
+    before, found = made(picture(size_bytes=20_000_000), tiled, Limits(), BYTES_ONLY)
+    _, never = made(picture(size_bytes=20_000_000), tiled, Limits(), replace(BYTES_ONLY, local_work=LocalWork.NEVER))
+
+    assert before.refused
+    assert not found.parts[0].refused
+    assert [(step.words, step.why) for step in found.steps] == [("at most 5,000,000 bytes", Why.TAKEN)]
+    assert never.parts[0] == before
+
+
+def test_what_is_over_goes_on_from_what_the_service_takes(tiled: ModelRules) -> None:
+    _, found = made(picture(size_bytes=20_000_000), tiled, Limits(prompt_tokens=1_300))
+
+    assert found.fits
+    assert found.reencoded[0].max_bytes == 5_000_000
+    assert found.reencoded[0].max_width_px == 512
 
 
 def test_what_stands_in_the_way_is_named(tiled: ModelRules) -> None:
@@ -200,3 +228,13 @@ def test_rungs_get_ever_lighter(tiled: ModelRules) -> None:
     ]
 
     assert all(a > b for a, b in pairwise([part.total.high, *totals]))
+
+
+@pytest.mark.parametrize("size", [(4032, 3024), (1024, 768), (1366, 768), (997, 613), (613, 997), (5_000, 40)])
+def test_every_size_a_byte_target_can_end_at_is_looked_at(size: tuple[int, int]) -> None:
+    looked_at = set(_smaller(*size, 50_000))
+
+    for thousandth in range(1, 1_001):
+        width, height = reduced(size, thousandth / 1_000)
+        if width * height * 6 >= 51_000:
+            assert (width, height) in looked_at
