@@ -27,6 +27,7 @@ RULES = [
     for model in ("gemini-3.8-flash", "gemini-2.5-flash", "gemini-2.0-flash", "gemini-9-unknown")
     for backend in Backend
 ]
+SHARES = st.sampled_from([None, None, 1, 2, 9])
 SIZES = st.sampled_from([1_000, 120_000, 900_000, 12_000_000])
 FPS = st.sampled_from([None, None, 0.5, 1, 5])
 LEVELS = st.sampled_from([None, None, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW])
@@ -83,11 +84,12 @@ def limits(draw: st.DrawFn, parts: Sequence[Weighed]) -> Limits:
     whole = int(sum(part.total.high for part in parts) * share)
     kinds = draw(st.lists(st.sampled_from(list(Modality)), max_size=2, unique=True))
     tokens = {kind: int(sum(part.of(kind).high for part in parts) * draw(st.floats(0.01, 1.2))) for kind in kinds}
+    share_of_bytes = draw(SHARES)
     stored = sum(part.examined.size_bytes or 0 for part in parts)
     return Limits(
         prompt_tokens=whole if draw(st.booleans()) or not tokens else None,
         tokens=tokens,
-        bytes=draw(st.sampled_from([None, None, stored, stored // 2, stored // 9])),
+        bytes=stored // share_of_bytes if share_of_bytes else None,
     )
 
 
