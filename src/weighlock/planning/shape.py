@@ -109,7 +109,12 @@ def _offsets(before: Controls, after: Weighed) -> dict[str, dict[str, Any]]:
         return {}
     name = "audioMetadata" if isinstance(after.examined.facts, AudioFacts) else "videoMetadata"
     told = {"startOffset": span[0], "endOffset": span[1]}
-    return {name: {key: f"{seconds:.9g}s" for key, seconds in told.items() if seconds is not None}}
+    return {name: {key: _duration(seconds) for key, seconds in told.items() if seconds is not None}}
+
+
+def _duration(seconds: float) -> str:
+    """As JSON has it: decimal digits, nine of them at most behind the point."""
+    return f"{f'{seconds:.9f}'.rstrip('0').rstrip('.')}s"
 
 
 def _conversion(finding: Finding) -> Work | None:

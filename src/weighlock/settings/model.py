@@ -109,6 +109,10 @@ class Window:
     """Fraction of the budget, 0 < warn_at ≤ 1."""
 
 
+def _seconds(value: float) -> str:
+    return f"{Decimal(f'{value:.15g}'):f}s"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clip:
     """A span of a recording, in seconds. Exactly one of `first_s`, `last_s` or the pair (`start_s`, `end_s`) is set."""
@@ -129,11 +133,11 @@ class Clip:
 
     def __str__(self) -> str:
         if self.first_s is not None:
-            return f"first {self.first_s:.15g}s"
+            return f"first {_seconds(self.first_s)}"
         if self.last_s is not None:
-            return f"last {self.last_s:.15g}s"
-        end = "" if self.end_s is None else f"{self.end_s:.15g}s"
-        return f"{self.start_s or 0.0:.15g}s-{end}"
+            return f"last {_seconds(self.last_s)}"
+        end = "" if self.end_s is None else _seconds(self.end_s)
+        return f"{_seconds(self.start_s or 0.0)}-{end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
