@@ -9,7 +9,7 @@ from typing import Any
 
 from weighlock.errors import BudgetExceeded
 from weighlock.media.work import Made, Work
-from weighlock.planning.admit import LimitCheck
+from weighlock.planning.admit import LimitCheck, Verdict
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.shape import Shaped
@@ -26,7 +26,7 @@ class Fitted:
     """A request made to fit its endpoint's limits, and the receipt."""
 
     request: Request
-    """As it would be sent. What is over stays over where no lever reaches: `plan.fits` says so."""
+    """As it would be sent. What is over stays over where no lever reaches: `fits` says so."""
     before: Report
     """As the caller sent it, once screened."""
     after: Report
@@ -56,18 +56,28 @@ class Fitted:
         )
         return not refused and not (screening is not None and screening.errors)
 
+    @property
+    def verdict(self) -> Verdict:
+        """On the request as its media were made, or as planned where nothing had to be made."""
+        return self.after.verdict if self.made else self.plan.verdict
+
+    @property
+    def fits(self) -> bool:
+        """Whether every limit holds, by the high estimate."""
+        return not self.verdict.over
+
     def demand_fit(self) -> None:
         """Does nothing where every limit holds.
 
         Raises:
             BudgetExceeded: what costs what, the lowest total that can be reached, and what stands in the way.
         """
-        if not self.plan.fits:
+        if not self.fits:
             raise self.exceeded()
 
     def exceeded(self) -> BudgetExceeded:
         """What costs what, the lowest total that can be reached, and what stands in the way."""
-        scale, over = self.after.scale, self.plan.verdict.over
+        scale, over = self.after.scale, self.verdict.over
         return BudgetExceeded(
             " ".join(self._sentences()),
             endpoint=scale.endpoint,
@@ -78,12 +88,12 @@ class Fitted:
         )
 
     def _sentences(self) -> Iterator[str]:
-        scale, over = self.after.scale, self.plan.verdict.over
+        scale, over = self.after.scale, self.verdict.over
         broken = "; ".join(f"{_name(check)} {_amount(check)}, limit {_limit(check)}" for check in over)
-        yield f"{scale.endpoint} refuses: even at its lightest {broken}."
+        yield f"{scale.endpoint} refuses: {'as it was made' if self.made else 'even at its lightest'} {broken}."
         heavy = sorted(self.after.parts, key=lambda part: -part.total.high)[:_MOST_PARTS]
         costs = ", ".join(f"{part.examined.label} {part.total.high:,}" for part in heavy if part.total.high)
-        yield f"Lowest reachable total {self.after.total.high:,} tokens: {costs}."
+        yield f"{'In all' if self.made else 'Lowest reachable total'} {self.after.total.high:,} tokens: {costs}."
         if told := self._in_the_way():
             yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
         knobs = " and ".join(f"limits.{check.name}" for check in over)
@@ -111,7 +121,7 @@ class Fitted:
         return {
             "schema": SCHEMA,
             **scale_dict(self.after.scale),
-            "fits": self.plan.fits,
+            "fits": self.fits,
             "breaks_prefix": self.plan.breaks_prefix,
             "before": {**self.before.sums_dict(), "parts": _parts(self.before)},
             "after": {**self.after.sums_dict(), "parts": _parts(self.after)},

@@ -8,7 +8,7 @@ from typing import Any
 
 from weighlock.fitted import Fitted
 from weighlock.planning.conversation import plan_conversation, stages
-from weighlock.planning.levers import is_visual
+from weighlock.planning.levers import LocalWork, is_visual
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
@@ -37,6 +37,8 @@ def fit(
     plan = _planned(request, screening, sent, media, text, scales)
     told = replace(screening, problems=still_wrong(screening.problems, sent, plan))
     parts = shaped(sent, media, plan)
+    if scales.shaping.local_work is LocalWork.NEVER:
+        parts = [replace(one, work=None) for one in parts]
     traced: tuple[int, ...] = ()
     if scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)

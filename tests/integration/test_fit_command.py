@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import films
 import media
 from unit.test_fit import screenshots
 from weighlock.cli import cli
@@ -27,6 +28,8 @@ endpoints:
     media: {image: {floor: medium}}
   agent: {limits: {prompt_tokens: 8000}, history: {keep_media: 3, batch: 4}}
   old: {model: gemini-2.5-flash, limits: {prompt_tokens: 100}, local_work: allowed}
+  never: {local_work: never}
+  silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
 """
 
@@ -229,3 +232,27 @@ def test_usd_is_a_limit_too(run: Run) -> None:
 
     assert result.exit_code == 0, result.output
     assert "over: cost" in result.stdout
+
+
+def test_nothing_is_made_where_local_work_is_never(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    done = run("a.gif", "-e", "never", "--out", "made")
+
+    assert done.exit_code == 4
+    assert "cannot be sent as it is" in done.stdout
+    assert not Path("made").exists()
+
+
+def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(60))
+
+    planned = run("a.mp4", "-e", "silent", "--dry-run")
+    done = run("a.mp4", "-e", "silent", "--out", "made")
+
+    # A film without sound may be billed for silence on 2.x, which is only known once it is one.
+    assert planned.exit_code == 0
+    assert done.exit_code == 3
+    assert "does not fit" in done.stdout
+    assert "refuses: as it was made prompt" in " ".join(done.stdout.split())
+    assert not Path("made").exists()

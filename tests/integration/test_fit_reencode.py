@@ -120,7 +120,7 @@ def test_gps_and_author_do_not_travel(run: Run) -> None:
     done = run("photo.jpg", "-e", "quiet", "--out", "made")
 
     assert done.exit_code == 0, done.output
-    assert "Local work on photo.jpg: strip" in run("photo.jpg", "-e", "quiet", "--dry-run").stdout
+    assert "Local work on photo.jpg: metadata taken out" in run("photo.jpg", "-e", "quiet", "--dry-run").stdout
     assert_clean(bytes_sent())
     assert bytes_sent()[-500:] == data[-500:], "compressed data as they were"
     assert_clean(Path("made/photo.jpg").read_bytes())

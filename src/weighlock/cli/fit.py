@@ -20,7 +20,7 @@ from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
 from weighlock.errors import InputError, MediaTooLarge
 from weighlock.fitted import Fitted
-from weighlock.media.work import Work
+from weighlock.media.work import StripWork, Work
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import base64_size
 from weighlock.preflight import Preflight
@@ -165,6 +165,8 @@ def work_in_words(work: Work) -> str:
         value = getattr(work, one.name)
         if value != one.default:
             told.append(f"{one.name} {value:g}" if isinstance(value, float) else f"{one.name} {value}")
+    if isinstance(work, StripWork):
+        return "metadata taken out"
     kind = type(work).__name__.removesuffix("Work").lower()
     return f"{kind}: {', '.join(told)}" if told else kind
 

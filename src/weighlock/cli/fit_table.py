@@ -13,6 +13,7 @@ from rich.text import Text
 from weighlock.cli.printable import printable
 from weighlock.cli.table import WIDE, confidence_of, console, figure, print_confinement, shortened, tokens_in_words
 from weighlock.fitted import Fitted
+from weighlock.media.work import StripWork
 from weighlock.planning.admit import LimitCheck
 from weighlock.planning.levers import Lever
 from weighlock.planning.moves import Why, need
@@ -105,7 +106,13 @@ def _row(fitted: Fitted, at: int) -> tuple[str, str, str, str, Text, Text]:
 def _made(fitted: Fitted, at: int) -> list[str]:
     """What was made of the bytes of a part."""
     made = fitted.made.get(at)
-    return [f"becomes {made.mime}, {made.size_bytes:,} bytes", *made.notes] if made else []
+    if made is None:
+        return []
+    work = fitted.shaped[at].work
+    if isinstance(work, StripWork):
+        return [f"metadata taken out, {made.size_bytes:,} bytes", *made.notes]
+    bare = ["metadata taken out"] if work and getattr(work, "strip_metadata", False) else []
+    return [f"becomes {made.mime}, {made.size_bytes:,} bytes", *bare, *made.notes]
 
 
 def _change(step: Step) -> str:
@@ -127,7 +134,7 @@ def _below(fitted: Fitted) -> Iterator[Text]:
     sums = Text(f"{_sum(before)} → {_sum(after)} tokens{_dollars(before, after)} → ")
     sums.append(*_verdict(fitted))
     yield sums
-    if checks := [_limit(check) for check in fitted.plan.verdict.limits]:
+    if checks := [_limit(check) for check in fitted.verdict.limits]:
         yield Text(f"Limits: {' · '.join(checks)}", style="dim")
     for step in fitted.plan.steps:
         if step.request_wide:
@@ -148,7 +155,7 @@ def _below(fitted: Fitted) -> Iterator[Text]:
         kept = before.parts[at].examined
         words = f"{kept.label} keeps its metadata: that of {kept.mime} is not taken out here, or local_work is never"
         yield Text(printable(words), style="yellow")
-    if not fitted.plan.fits:
+    if not fitted.fits:
         yield Text(printable(fitted.exceeded().message), style="red")
     for words in (*_unsendable(fitted), *after.refused, *after.verdict.reasons):
         yield Text(printable(f"cannot be sent: {words}"), style="red")
@@ -171,7 +178,7 @@ def _unsendable(fitted: Fitted) -> Iterator[str]:
 
 
 def _verdict(fitted: Fitted) -> tuple[str, str]:
-    if not fitted.plan.fits or fitted.plan.verdict.reasons:
+    if not fitted.fits or fitted.verdict.reasons:
         return "does not fit", "bold red"
     if not fitted.is_sendable:
         return "cannot be sent as it is", "yellow"
