@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weighlock.encoded import Base64
     from weighlock.errors import (
+        BudgetExceeded,
         ConfigError,
         InputError,
         MalformedMedia,
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
         UnsupportedMedia,
         WeighlockError,
     )
+    from weighlock.fitted import Fitted
     from weighlock.media.tokens import TokenRange
     from weighlock.planning.admit import Decision, LimitCheck, Verdict
     from weighlock.planning.carrying import Action, Code
     from weighlock.planning.screen import Change, Finding, Screening
+    from weighlock.planning.steps import Plan, Step
     from weighlock.planning.weigh import CostRange, Tally, Weighed
     from weighlock.preflight import Preflight, Screened, check
     from weighlock.report import Report
@@ -53,6 +56,7 @@ _HOMES = {
     "Asked": "scales",
     "Backend": "request",
     "Base64": "encoded",
+    "BudgetExceeded": "errors",
     "Carrier": "request",
     "Change": "planning.screen",
     "Clip": "settings",
@@ -62,6 +66,7 @@ _HOMES = {
     "CostRange": "planning.weigh",
     "Decision": "planning.admit",
     "Finding": "planning.screen",
+    "Fitted": "fitted",
     "InputError": "errors",
     "LimitCheck": "planning.admit",
     "MalformedMedia": "errors",
@@ -72,6 +77,7 @@ _HOMES = {
     "OpaquePart": "request",
     "Place": "request",
     "Placement": "request",
+    "Plan": "planning.steps",
     "Preflight": "preflight",
     "Report": "report",
     "Request": "request",
@@ -80,6 +86,7 @@ _HOMES = {
     "Screening": "planning.screen",
     "ServiceError": "errors",
     "Settings": "settings",
+    "Step": "planning.steps",
     "Tally": "planning.weigh",
     "TextPart": "request",
     "TokenRange": "media.tokens",
@@ -100,6 +107,7 @@ __all__ = [
     "Asked",
     "Backend",
     "Base64",
+    "BudgetExceeded",
     "Carrier",
     "Change",
     "Clip",
@@ -109,6 +117,7 @@ __all__ = [
     "CostRange",
     "Decision",
     "Finding",
+    "Fitted",
     "InputError",
     "LimitCheck",
     "MalformedMedia",
@@ -119,6 +128,7 @@ __all__ = [
     "OpaquePart",
     "Place",
     "Placement",
+    "Plan",
     "Preflight",
     "Report",
     "Request",
@@ -127,6 +137,7 @@ __all__ = [
     "Screening",
     "ServiceError",
     "Settings",
+    "Step",
     "Tally",
     "TextPart",
     "TokenRange",

@@ -9,7 +9,9 @@ WeighlockError
 │  ├─ UnsupportedMedia           recognised, but neither the service nor we can take it (encrypted PDF, TIFF, …)
 │  ├─ MalformedMedia             recognised, but broken: truncated, empty, inconsistent, or it killed the prober
 │  ├─ MediaTooLarge              past a safety bound: bytes, pixels, seconds, frames, pages
+│  ├─ TransformFailed            what was asked for could not be made of it, or what came out is not that
 │  └─ UnreadableSource           the file itself: missing, no permission, a FIFO, a directory
+├─ Cancelled                     the caller's wish: the work was broken off
 ├─ BudgetError                   policy: the endpoint's limits
 │  └─ BudgetExceeded             a per-request limit would be broken
 └─ ServiceError                  outside: something we depend on did not answer
@@ -104,10 +106,41 @@ class MediaTooLarge(InputError):
     http_status = 413
 
 
+class TransformFailed(InputError):
+    """What was asked for could not be made of this medium, or what came out is not what was asked for."""
+
+    code = "transform_failed"
+    http_status = 422
+
+
 class UnreadableSource(InputError):
     """The file itself: missing, no permission, not a regular file."""
 
     code = "unreadable_source"
+
+
+class Cancelled(WeighlockError):
+    """The caller broke the work off; nothing of it is left."""
+
+    code = "cancelled"
+    http_status = 499
+
+
+class BudgetError(WeighlockError):
+    """Policy: the endpoint does not allow it."""
+
+    code = "budget"
+    http_status = 429
+
+
+class BudgetExceeded(BudgetError):
+    """A limit of one request is broken, and nothing the endpoint allows brings the request under it.
+
+    `figures` hold the endpoint, its owner, the broken limits, the lowest reachable total and what stands in the way.
+    """
+
+    code = "budget_exceeded"
+    http_status = 413
 
 
 class ServiceError(WeighlockError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from weighlock.errors import (
     WeighlockError,
 )
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
+from weighlock.media.work import Made, Work
 from weighlock.mime import Flag
 from weighlock.planning.identify import Identified, identify, identify_bytes
 from weighlock.planning.weigh import Examined
@@ -30,6 +32,7 @@ from weighlock.settings import Confinement, Settings
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
+    from weighlock.codecs.transformer import Transformer
 
 _REMEMBERED = 1024
 """Recordings whose length is kept."""
@@ -53,6 +56,7 @@ class Examiner:
         self.settings = settings
         self._probers: list[Prober] = []
         """One, from the first need on."""
+        self._transformers: list[Transformer] = []
         self._probed = False
         self._held: dict[str, Any] | None = None
         self._seconds: dict[bytes, float | None] = {}
@@ -96,6 +100,35 @@ class Examiner:
         for key in list(self._seconds)[: max(0, len(self._seconds) - _REMEMBERED)]:
             self._seconds.pop(key, None)
         return found
+
+    def made(
+        self,
+        part: MediaPart,
+        work: Work,
+        progress: Callable[[float], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> tuple[bytes, Made]:
+        """What a work makes of a medium, and its facts.
+
+        Raises:
+            InputError: it cannot be read, or not be made into that.
+            Cancelled: `cancelled` said so.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        self._probed = True
+        mime = self.identify(part).mime or ""
+        with self._open(part) as source, tempfile.TemporaryFile(prefix="weighlock-") as out:
+            made = self._transformer().make(
+                source.descriptor(),
+                size_bytes=source.size_bytes,
+                mime=mime,
+                work=work,
+                out=out.fileno(),
+                progress=progress,
+                cancelled=cancelled,
+            )
+            out.seek(0)
+            return out.read(), made
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
@@ -154,6 +187,13 @@ class Examiner:
 
     def _open(self, part: MediaPart) -> OpenSource:
         return open_source(part, max_bytes=self.settings.safety.max_file_bytes)
+
+    def _transformer(self) -> Transformer:
+        if not self._transformers:
+            from weighlock.codecs.transformer import Transformer
+
+            self._transformers.append(Transformer(self._prober()))
+        return self._transformers[0]
 
     def _prober(self) -> Prober:
         # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a

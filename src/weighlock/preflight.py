@@ -5,29 +5,34 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
 from weighlock.media.facts import TextFacts
+from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.rewrite import rewritten
-from weighlock.planning.said import controls_of, request_resolution, text_sizes
+from weighlock.planning.said import controls_of, request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening, screen
 from weighlock.planning.weigh import Examined
 from weighlock.pricing import load_price_list
 from weighlock.report import Report
 from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Request
-from weighlock.rules import Controls, RuleBook
+from weighlock.rules import Controls, ModelRules, RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
+
+if TYPE_CHECKING:
+    from weighlock.fitted import Fitted
 
 _MOST_TIMED = 64
 """Removed recordings of a request whose length is looked up: each new one costs a child process."""
@@ -152,11 +157,67 @@ class Preflight:
         """
         scales = self._scales_for(request, asked)
         screened = self._screened(request, scales)
-        examined = self._examined(screened.screening, request_resolution(request))
+        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
         report = replace(self._weighed(scales, examined, text), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
         return replace(report, confinement=self.confinement()) if looked_at else report
+
+    def fit(self, request: Request, asked: Asked | None = None) -> Fitted:
+        """The mildest way to hold the endpoint's limits, by its levers in its order, set on the request.
+
+        Nothing is lost that need not be: a request that fits comes back as the same object. Media whose bytes have to
+        be worked on are in `works`, and are not yet in the request.
+
+        Raises:
+            ConfigError: no such endpoint.
+            InputError: a control of the request that is none.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        from weighlock import fitting
+
+        scales = self._scales_for(request, asked)
+        screened = self._screened(request, scales)
+        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
+        _demand_answers(examined)
+        looked_at = self.confinement() if any(one.probed for one in examined) else None
+        return fitting.fit(request, screened.request, screened.screening, examined, scales, looked_at)
+
+    def carry_out(
+        self,
+        fitted: Fitted,
+        asked: Asked | None = None,
+        *,
+        progress: Callable[[int, float], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Fitted:
+        """The works of a plan, done in the confined worker, and the request with what came of them.
+
+        The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
+        done. The same object where there is nothing to do.
+
+        Raises:
+            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            Cancelled: `cancelled` said so.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        from weighlock import fitting
+
+        screening = fitted.before.screening
+        if not fitted.works or screening is None:
+            return fitted
+        made: dict[int, Made] = {}
+        files: dict[int, bytes] = {}
+        parts: dict[int, MediaPart] = {}
+        for at, one in enumerate(fitted.shaped):
+            if one.work is not None:
+                part = one.finding.shaped or one.finding.part
+                tell = partial(progress, at) if progress else None
+                files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
+                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime)
+        request = fitting.worked_on(fitted, screening, parts)
+        after = fitting.labelled(self.weigh_request(request, asked), fitted)
+        return replace(fitted, request=request, after=after, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
@@ -179,16 +240,14 @@ class Preflight:
         seconds = dict(zip(map(id, removed), self._examiner.seconds([one.part for one in removed]), strict=True))
         return tuple(replace(one, seconds=seconds[id(one)]) if id(one) in seconds else one for one in findings)
 
-    def _examined(self, screening: Screening, resolution: MediaResolution) -> list[Examined]:
+    def _examined(self, screening: Screening, resolution: MediaResolution, rules: ModelRules) -> list[Examined]:
         """Every medium of a request that is sent, with what the request itself asks of it."""
-        known = [_asked_of(one, resolution) for one in screening.findings if one.is_sent]
+        known = [_asked_of(one, resolution, rules) for one in screening.findings if one.is_sent]
         looked_at = self.examine(part for part, one in known if one.error is None)
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
     def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
-        for one in examined:
-            if isinstance(one.error, ServiceError):  # ours to answer for, not the medium's
-                raise one.error
+        _demand_answers(examined)
         confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
@@ -200,6 +259,15 @@ class Preflight:
         Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
         """
         return self._examiner.examine(parts)
+
+    def made(self, part: MediaPart, work: Work, progress: Callable[[float], None] | None = None) -> tuple[bytes, Made]:
+        """What a work makes of a medium, in the confined worker, and its facts.
+
+        Raises:
+            InputError: it cannot be read, or not be made into that.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        return self._examiner.made(part, work, progress)
 
     def scales(self, asked: Asked | None = None) -> Scales:
         """Rules, prices and limits for one endpoint, model and backend, to weigh many requests on.
@@ -238,17 +306,26 @@ def check(
         )
 
 
-def _asked_of(finding: Finding, resolution: MediaResolution) -> tuple[MediaPart, Examined]:
-    """A medium under the name of its place, and its controls or why it cannot be sent."""
+def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:
+    """A medium under the name of its place, a file under its own; and its controls or why it cannot be sent."""
     label = str(finding.place) if finding.hidden is None else f"{finding.place} (in its text)"
+    if isinstance(finding.part.source, Path):
+        label = finding.part.label
     part = replace(finding.part, label=label)
     known = Examined(label=label, declared_mime=part.declared_mime, error=finding.error)
     carrier = Carrier.USER if finding.decision.action is Action.RELOCATE else finding.carrier
     try:
-        asked = controls_of(part, finding.place, carrier, finding.medium.placement, resolution)
+        asked = controls_of(part, finding.place, carrier, finding.medium.placement, resolution, rules)
     except InputError as error:
         return part, replace(known, error=known.error or error)
     return part, replace(known, asked=asked)
+
+
+def _demand_answers(examined: Iterable[Examined]) -> None:
+    """Raises what is ours to answer for, not the medium's."""
+    for one in examined:
+        if isinstance(one.error, ServiceError):
+            raise one.error
 
 
 def _clip(words: Clip | str | None) -> Clip | None:
@@ -288,11 +365,6 @@ def prompt_text(text: str) -> Examined:
     facts = TextFacts(chars=len(text), non_ascii_chars=sum(not c.isascii() for c in text))
     size = len(text.encode("utf-8", "surrogatepass"))
     return Examined(label="prompt text", size_bytes=size, mime="text/plain", modality=Modality.TEXT, facts=facts)
-
-
-def request_text(request: Request) -> Examined:
-    """All the text of a request: what was said, calls and their results, the system instruction, the tools."""
-    return Examined(label="text of the request", mime="text/plain", modality=Modality.TEXT, facts=text_sizes(request))
 
 
 def rule_book(settings: Settings) -> RuleBook:

@@ -124,6 +124,8 @@ class MediaPart:
     carried: Mapping[str, Json] = NOTHING
     """The part's other fields as REST JSON, controls among them (`videoMetadata`, `mediaResolution`); what stands
     beside `data` or `fileUri` is under `inlineData` or `fileData` (`displayName`)."""
+    pinned: bool = False
+    """The caller wants it sent as it is: no lever touches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
+from weighlock.planning.levers import Shaping, Target
+from weighlock.planning.limits import Limits
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
@@ -39,12 +42,24 @@ class Asked:
     """Of video and audio, relative to each medium's own length; beats the offsets of `controls`."""
     output_tokens: int | None = None
     """The expected answer, added to the cost."""
+    max_tokens: int | None = None
+    """Of the whole prompt; beats the endpoint's."""
+    max_usd: Decimal | None = None
+    """Of the whole request; beats the endpoint's."""
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
 
     def __post_init__(self) -> None:
         if self.output_tokens is not None and self.output_tokens < 0:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+
+
+def _over(limits: Limits, asked: Asked) -> Limits:
+    return replace(
+        limits,
+        prompt_tokens=limits.prompt_tokens if asked.max_tokens is None else asked.max_tokens,
+        cost_usd=limits.cost_usd if asked.max_usd is None else asked.max_usd,
+    )
 
 
 class Scales:
@@ -58,6 +73,7 @@ class Scales:
         day = asked.on or datetime.now(UTC).date()
         self.endpoint = settings.endpoint(asked.endpoint)
         account = self.endpoint.account
+        self.limits = _over(self.endpoint.limits, asked)
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
         self.controls = asked.controls or Controls()
@@ -83,7 +99,10 @@ class Scales:
 
     def weigh(self, examined: Iterable[Examined]) -> Report:
         """The receipt of one request made of these media."""
-        parts = self.parts(examined)
+        return self.report(self.parts(examined))
+
+    def report(self, parts: Sequence[Weighed]) -> Report:
+        """The receipt of one request made of media that are weighed."""
         tokens = by_modality(parts)
         cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens) if tokens or not parts else None
         verdict = self._verdict(parts, cost)
@@ -100,18 +119,40 @@ class Scales:
             text_rule=self.rules.text,
         )
 
-    def parts(self, examined: Iterable[Examined], controls: Controls | None = None) -> list[Weighed]:
-        """The media under the caller's controls, or others in their place, and the endpoint's policy."""
+    def parts(
+        self, examined: Iterable[Examined], controls: Controls | None = None, *, standing: bool = True
+    ) -> list[Weighed]:
+        """The media under the caller's controls, or others in their place, and the endpoint's policy.
+
+        Without `standing`, as the caller sends them: the endpoint's settings for the modality (`apply: always`) are
+        left out.
+        """
         refuse, asked = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT, controls or self.controls
         return [
             weigh(
                 one,
-                self._controls(one, one.asked.or_else(asked) if one.asked else asked),
+                self._controls(one, one.asked.or_else(asked) if one.asked else asked, standing=standing),
                 self.rules,
                 refuse_mislabelled=refuse,
             )
             for one in examined
         ]
+
+    @property
+    def shaping(self) -> Shaping:
+        """What the endpoint allows to be done to a request over its limits, and in which order."""
+        floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
+        return Shaping(levers=self.endpoint.levers, floors=floors, local_work=self.endpoint.local_work)
+
+    def target(self, examined: Examined) -> Target:
+        """How far the endpoint wants a medium taken at once: always, or where it has to be."""
+        media = self.endpoint.media.get(examined.modality) if examined.modality else None
+        if media is None:
+            return Target()
+        span_s = None
+        if media.clip is not None and isinstance(examined.facts, VideoFacts | AudioFacts):
+            span_s = media.clip.span(examined.facts.duration_s)
+        return Target(fps=media.fps, span_s=span_s, resolution=media.resolution, always=media.always)
 
     @property
     def policy(self) -> Policy:
@@ -127,7 +168,8 @@ class Scales:
     def fps(self) -> float:
         """Frames sampled a second where a part says nothing else."""
         standing = self.endpoint.media.get(Modality.VIDEO)
-        return self.controls.fps or (standing and standing.fps) or self.rules.video(self.controls).default_fps
+        always = standing.fps if standing is not None and standing.always else None
+        return self.controls.fps or always or self.rules.video(self.controls).default_fps
 
     def judge(self, parts: Sequence[Weighed]) -> Verdict:
         """What the endpoint's per-request limits say to these parts."""
@@ -136,7 +178,7 @@ class Scales:
     def _verdict(self, parts: Sequence[Weighed], cost: CostRange | None) -> Verdict:
         wrong = [part for part in parts if isinstance(part.error, MimeMismatch)]
         mislabelled = (f"{part.examined.label} is {part.error}" for part in wrong)
-        return admit(parts, self.endpoint.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
+        return admit(parts, self.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
 
     @property
     def scale(self) -> Scale:
@@ -161,20 +203,20 @@ class Scales:
             output_tokens=self.output_tokens,
         )
 
-    def _controls(self, examined: Examined, asked: Controls) -> Controls:
+    def _controls(self, examined: Examined, asked: Controls, *, standing: bool) -> Controls:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
         clipped = examined.asked is not None and examined.asked.clipped
         clip = None if clipped else self.clip
-        standing = self.endpoint.media.get(examined.modality) if examined.modality else None
-        if standing is not None:
+        wanted = self.endpoint.media.get(examined.modality) if examined.modality else None
+        if standing and wanted is not None and wanted.always:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
             asked = replace(
                 asked,
-                part_resolution=asked.part_resolution or (standing.resolution if silent else None),
-                fps=asked.fps or standing.fps,
+                part_resolution=asked.part_resolution or (wanted.resolution if silent else None),
+                fps=asked.fps or wanted.fps,
             )
             if not asked.clipped:
-                clip = clip or standing.clip
+                clip = clip or wanted.clip
         if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
             return asked
         start_s, end_s = clip.span(examined.facts.duration_s)

@@ -14,12 +14,19 @@ import weighlock
 
 SOURCE = Path(weighlock.__file__).parent
 DOORS = {
-    "av": {"codecs/pyav.py", "codecs/samples.py"},
-    "PIL": {"codecs/pillow.py", "codecs/samples.py"},
-    "pi_heif": {"codecs/pillow.py"},
+    "av": {
+        "codecs/pyav.py",
+        "codecs/samples.py",
+        *(f"codecs/pyav_{part}.py" for part in ("film", "output", "pictures", "sound")),
+    },
+    "PIL": {
+        *(f"codecs/pillow{part}.py" for part in ("", "_colour", "_make", "_sheet", "_write")),
+        "codecs/samples.py",
+    },
+    "pi_heif": {"codecs/pillow.py", "codecs/pillow_make.py"},
     "pypdfium2": {"codecs/pdf.py"},
     "pypdfium2_raw": {"codecs/pdf.py"},
-    "pikepdf": {"codecs/pdf.py"},
+    "pikepdf": {f"codecs/pdf{part}.py" for part in ("", "_links", "_make", "_strip")},
     "google": {
         f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")
     },

@@ -243,7 +243,7 @@ def test_only_the_program_s_own_end_says_nothing_of_the_medium(outcome: wire.Out
 def test_a_process_per_file_that_ends_without_a_word_is_not_the_medium_s_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prober_module, "ask_once", lambda *_: wire.Outcome())
+    monkeypatch.setattr(prober_module, "ask_once", lambda *_, **__: wire.Outcome())
     with Prober(supervised=True) as prober, pytest.raises(ProberUnavailable, match="without a word"):
         weigh(prober)
 

@@ -291,7 +291,7 @@ def test_a_program_killed_under_a_job_is_restarted_for_that_job() -> None:
 
 
 def test_a_program_that_dies_twice_under_one_job_is_given_up(prober: Prober, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Program, "ask", lambda self, *_: self.close() or (_ for _ in ()).throw(_ended()))
+    monkeypatch.setattr(Program, "ask", lambda self, *_, **__: self.close() or (_ for _ in ()).throw(_ended()))
 
     with pytest.raises(ProberUnavailable, match="died twice"):
         weigh(prober)

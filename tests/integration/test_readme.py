@@ -80,13 +80,22 @@ def test_the_table_is_the_one_that_is_printed() -> None:
     assert rows == printed
 
 
+def test_the_table_of_a_fit_is_the_one_that_is_printed() -> None:
+    command = next(line for block in blocks("bash") for line in block.splitlines() if line.startswith("weighlock fit"))
+
+    result = CliRunner().invoke(cli, shlex.split(command)[1:])
+
+    shown = next(block for block in blocks("") if block.startswith("files · "))
+    assert [line.split() for line in shown.splitlines()] == [line.split() for line in result.stdout.splitlines()]
+
+
 @pytest.mark.parametrize(
     "command",
     [
         line.split("#")[0].split("|")[0].strip()
         for block in blocks("bash")
         for line in block.splitlines()
-        if re.match(r"weighlock (check|convert|rules|config|doctor)", line)
+        if re.match(r"weighlock (check|fit|convert|rules|config|doctor)", line)
     ],
 )
 def test_every_command_shown_runs(command: str) -> None:

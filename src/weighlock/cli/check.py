@@ -116,8 +116,8 @@ def check(
     asked = Asked(
         endpoint=endpoint,
         backend=Backend(backend) if backend else None,
-        controls=_controls(resolution, fps, Placement(placement)),
-        clip=_clip(clip) if clip is not None else None,
+        controls=controls_of_options(resolution, fps, Placement(placement)),
+        clip=clip_of_words(clip) if clip is not None else None,
         output_tokens=output_tokens,
     )
     with ExitStack() as stack:
@@ -188,9 +188,9 @@ def _named(paths: Sequence[str], stack: ExitStack, max_bytes: int, *, unfolded: 
         if path == "-":
             yield MediaPart(source=spooled_input(stack, max_bytes), label="standard input")
         elif not os.path.isdir(path):  # noqa: PTH112  # a str may hold bytes that are no UTF-8, and is 3 × faster
-            yield _file(path)
+            yield file_part(path)
         elif unfolded:
-            yield from map(_file, _walk(path))
+            yield from map(file_part, walk(path))
         else:
             yield path
 
@@ -200,14 +200,14 @@ def _parts(named: Iterable[MediaPart | str]) -> Iterator[MediaPart]:
         if isinstance(one, MediaPart):
             yield one
         else:
-            yield from map(_file, _walk(one))
+            yield from map(file_part, walk(one))
 
 
-def _file(path: str) -> MediaPart:
+def file_part(path: str) -> MediaPart:
     return MediaPart(source=Path(path), label=path, declared_mime=mime.declared_from_name(path))
 
 
-def _walk(folder: str) -> Iterator[str]:
+def walk(folder: str) -> Iterator[str]:
     """Files below a folder in a stable order; hidden ones are left out, links to folders are not followed.
 
     A folder that cannot be listed comes out as itself, so that it is told like a file that cannot be read.
@@ -243,7 +243,7 @@ def spooled_input(stack: ExitStack, max_bytes: int) -> Path:
     return path
 
 
-def _controls(resolution: str | None, fps: float | None, placement: Placement) -> Controls:
+def controls_of_options(resolution: str | None, fps: float | None, placement: Placement) -> Controls:
     level = MediaResolution(resolution) if resolution else None
     per_part = level is MediaResolution.ULTRA_HIGH
     return Controls(
@@ -254,7 +254,7 @@ def _controls(resolution: str | None, fps: float | None, placement: Placement) -
     )
 
 
-def _clip(words: str) -> Clip:
+def clip_of_words(words: str) -> Clip:
     """As in the settings, and with minutes as `2:30`."""
     plain = re.sub(r"(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", _in_seconds, words)
     try:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +10,7 @@ from pathlib import Path
 import click
 
 from weighlock.cli.check import EXIT_UNREADABLE, spooled_input
+from weighlock.cli.files import replace_file
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, read_any, say_broken
 from weighlock.errors import InputError, UnsupportedMedia
@@ -27,6 +24,7 @@ from weighlock.written import listed
 EXIT_UNFIT = EXIT_UNREADABLE
 _IN_THE_URL = "model"
 """What a REST request says in its URL, and messages beside them."""
+_BY_FIT = ": weighlock fit --out DIR makes it"
 
 
 @click.command()
@@ -95,7 +93,7 @@ def convert(
         sys.stdout.buffer.write(data + (b"\n" if sys.stdout.isatty() else b""))
         sys.stdout.buffer.flush()
     else:
-        _replace(out, data)
+        replace_file(out, data)
 
 
 def _screened(preflight: Preflight, request: Request, asked: Asked) -> tuple[Request, tuple[InputError, ...]]:
@@ -105,7 +103,7 @@ def _screened(preflight: Preflight, request: Request, asked: Asked) -> tuple[Req
     if not screening.errors:
         _say_all(f"{one.place}: {done_in_words(one)}" for one in screening.findings if not is_untouched(one))
         _say_all(f"{one.place}: {change_in_words(one)}" for one in screening.changes)
-    unconverted = (UnsupportedMedia(f"{one.place}: {one.decision.reason} first") for one in screening.pending)
+    unconverted = (UnsupportedMedia(f"{one.place}: {one.decision.reason} first{_BY_FIT}") for one in screening.pending)
     return screened.request, (*screening.errors, *unconverted)
 
 
@@ -143,31 +141,3 @@ def _demand_no_settings(loaded: Loaded, request: Request, *, drop: bool) -> None
 def _say_all(sentences: Iterator[str] | list[str]) -> None:
     for words in sentences:
         click.echo(printable(f"weighlock: {words}"), err=True)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """The file as a whole or not at all; a device or a FIFO is written to as it is."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        status = None
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        path.write_bytes(data)
-        return
-    path = path.resolve()  # what a link leads to is replaced, not the link
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(name, _mode_of_new_files() if status is None else stat.S_IMODE(status.st_mode))  # noqa: PTH101
-        os.replace(name, path)  # noqa: PTH105
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108
-        raise
-
-
-def _mode_of_new_files() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -9,18 +9,33 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weighlock.codecs.limits import Confinement, ProbeLimits
+from weighlock.codecs.limits import Confinement, MakeLimits, ProbeLimits
 from weighlock.codecs.text import text_facts
 
 if TYPE_CHECKING:
     from weighlock.codecs.prober import Prober, descriptor_of, probe_bytes, versions
+    from weighlock.codecs.transformer import Transformer, make_bytes, make_file
 
-__all__ = ["Confinement", "ProbeLimits", "Prober", "descriptor_of", "probe_bytes", "text_facts", "versions"]
+__all__ = [
+    "Confinement",
+    "MakeLimits",
+    "ProbeLimits",
+    "Prober",
+    "Transformer",
+    "descriptor_of",
+    "make_bytes",
+    "make_file",
+    "probe_bytes",
+    "text_facts",
+    "versions",
+]
+_TRANSFORMING = {"Transformer", "make_bytes", "make_file"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module("weighlock.codecs.prober"), name)
+    home = "transformer" if name in _TRANSFORMING else "prober"
+    value = getattr(import_module(f"weighlock.codecs.{home}"), name)
     globals()[name] = value
     return value

@@ -21,7 +21,7 @@ _PAGE = mmap.PAGESIZE
 _THREAD_STACKS = 64 * 2**20
 
 
-def limit_resources(*, memory_bytes: int, cpu_s: int) -> list[str]:
+def limit_resources(*, memory_bytes: int, cpu_s: int, file_bytes: int = 0) -> list[str]:
     """Lower this process's limits; returns the names of those that could be put in force.
 
     Memory is counted on top of what the process holds now, the mapped medium included, so that a big file is no reason
@@ -32,7 +32,7 @@ def limit_resources(*, memory_bytes: int, cpu_s: int) -> list[str]:
     address_space, data = _memory_now()
     wanted = [
         ("cpu", "RLIMIT_CPU", cpu_s, cpu_s + 1),
-        ("file size", "RLIMIT_FSIZE", 0, 0),
+        ("file size", "RLIMIT_FSIZE", file_bytes, file_bytes),
         ("open files", "RLIMIT_NOFILE", 16, 16),
         ("core dumps", "RLIMIT_CORE", 0, 0),
         ("address space", "RLIMIT_AS", address_space + memory_bytes + _THREAD_STACKS, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,6 +33,35 @@ class ProbeLimits:
             raise ValueError(f"workers must be at least 1 and queue at least 0, not {self.workers} and {self.queue}")
         if min(self.memory_bytes, self.cpu_s, self.wall_s) <= 0:
             raise ValueError("memory_bytes, cpu_s and wall_s must be positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeLimits:
+    """What one transform may use. Times grow with the seconds and pixels that are to be worked on."""
+
+    workers: int = 2
+    """Transforms at one time, besides the probes."""
+    queue: int = 16
+    memory_bytes: int = 768 * 2**20
+    """On top of the worker's own size; large frames need dozens of their kind."""
+    base_cpu_s: int = 20
+    cpu_per_media_s: float = 0.6
+    """For sound, and for pictures of up to `pixels_per_cpu_s` a second."""
+    pixels_per_cpu_s: float = 12_000_000
+    """Pixels a second of CPU time decodes and encodes again on a slow machine."""
+    max_cpu_s: int = 4 * 3600
+    max_output_bytes: int = 4 * 2**30
+
+    def cpu_s(self, media_s: float, pixels_per_s: float = 0.0) -> int:
+        """CPU seconds for `media_s` seconds of the medium."""
+        a_second = max(self.cpu_per_media_s, pixels_per_s / self.pixels_per_cpu_s)
+        return min(self.max_cpu_s, self.base_cpu_s + math.ceil(media_s * a_second))
+
+    def wall_s(self, cpu_s: int) -> float:
+        return 10.0 + 2.0 * cpu_s
+
+    def output_bytes(self, source_bytes: int, media_s: float) -> int:
+        return min(self.max_output_bytes, 64 * 2**20 + 2 * source_bytes + math.ceil(media_s * 2_000_000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

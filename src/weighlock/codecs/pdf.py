@@ -17,6 +17,7 @@ import pikepdf
 import pypdfium2
 import pypdfium2.version
 
+from weighlock.codecs.mapped import MappedFile
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, DocumentFacts, FactSource, PageRun, Probed
 from weighlock.request import Modality
@@ -29,7 +30,7 @@ _HEAD = 1024
 _MAX_DEPTH = 64
 _MAX_NODES_PER_PAGE = 16
 _LETTER = (612.0, 792.0)
-_INHERITED = ("/MediaBox", "/CropBox", "/Rotate")
+_INHERITED = ("/MediaBox", "/CropBox", "/Rotate", "/Resources")
 _LARGEST_PT = 2_000_000.0
 
 _SAMPLE = (
@@ -48,7 +49,7 @@ def warm_up() -> None:
     for sample in (_SAMPLE, locked.getvalue()):
         with _open(sample) as document:
             list(_leaves(document, 8))
-        _pdfium_sizes(_Window(sample), 8)
+        _pdfium_sizes(MappedFile(sample), 8)
 
 
 def versions() -> dict[str, str]:
@@ -74,7 +75,7 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
         return _by_pdfium_alone(view, bounds, error)
     if not sizes:
         raise MalformedMedia("it has no pages", pages=0)
-    seen_by_pdfium = _pdfium_count(_Window(view))
+    seen_by_pdfium = _pdfium_count(MappedFile(view))
     anomalies = []
     if seen_by_pdfium is not None and seen_by_pdfium != len(sizes):
         detail = f"{len(sizes):,} pages in its page tree, {seen_by_pdfium:,} by the count another reader believes"
@@ -101,14 +102,27 @@ def _walked(view: mmap.mmap, max_pages: int) -> tuple[list[tuple[float, float]],
 
 
 def _open(data: bytes | mmap.mmap) -> pikepdf.Pdf:
-    window = cast("BinaryIO", _Window(data))
-    return pikepdf.open(window, access_mode=pikepdf.AccessMode.stream, suppress_warnings=True)
+    return opened(cast("BinaryIO", MappedFile(data)))
+
+
+def opened(source: BinaryIO) -> pikepdf.Pdf:
+    """The document behind `source`, mended where pikepdf can; only what is asked of it is read."""
+    return pikepdf.open(source, access_mode=pikepdf.AccessMode.stream, suppress_warnings=True)
 
 
 def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, float]]:
-    """Displayed size of each leaf of the page tree in order, whatever its nodes claim to hold.
+    """Displayed size of each page in order."""
+    return (_displayed(node, above) for node, above in page_leaves(document, max_pages))
+
+
+def page_leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[pikepdf.Dictionary, dict[str, Any]]]:
+    """Each leaf of the page tree in order, whatever its nodes claim to hold, and what it inherits.
 
     A node met twice is an error: the tree is a circle or a fan of circles.
+
+    Raises:
+        MalformedMedia: a circle, or deeper or wider than any honest tree.
+        MediaTooLarge: more than `max_pages`.
     """
     root = document.Root.get("/Pages")
     if not isinstance(root, pikepdf.Dictionary):
@@ -136,12 +150,12 @@ def _leaves(document: pikepdf.Pdf, max_pages: int) -> Iterator[tuple[float, floa
         pages += 1
         if pages > max_pages:
             raise MediaTooLarge(f"more than {max_pages:,} pages (safety.max.pages)", max_pages=max_pages)
-        yield _displayed(node, above)
+        yield node, above
 
 
 def _displayed(page: pikepdf.Dictionary, above: dict[str, Any]) -> tuple[float, float]:
     """Width and height in points as a viewer shows the page: crop box within media box, turned, in its own unit."""
-    found = {name: page.get(name, above.get(name)) for name in _INHERITED}
+    found = {name: page.get(name, above.get(name)) for name in _INHERITED[:3]}
     media = _box(found["/MediaBox"]) or (0.0, 0.0, *_LETTER)
     crop = _box(found["/CropBox"]) or media
     both = (max(media[0], crop[0]), max(media[1], crop[1]), min(media[2], crop[2]), min(media[3], crop[3]))
@@ -176,7 +190,7 @@ def _number(value: Any, default: float) -> float:
 def _by_pdfium_alone(view: mmap.mmap, bounds: Bounds, reason: Exception) -> Probed:
     """For files whose structure only PDFium can mend. Its count cannot be checked there, and the facts say so."""
     try:
-        sizes = _pdfium_sizes(_Window(view), bounds.max_pages)
+        sizes = _pdfium_sizes(MappedFile(view), bounds.max_pages)
     except pypdfium2.PdfiumError as error:
         raise MalformedMedia(f"no PDF reader opens it: {type(reason).__name__}, {type(error).__name__}") from error
     if not sizes:
@@ -186,7 +200,7 @@ def _by_pdfium_alone(view: mmap.mmap, bounds: Bounds, reason: Exception) -> Prob
     return Probed(facts=facts, anomalies=(note,))
 
 
-def _pdfium_count(window: _Window) -> int | None:
+def _pdfium_count(window: MappedFile) -> int | None:
     try:
         document = pypdfium2.PdfDocument(window)
     except pypdfium2.PdfiumError:
@@ -195,7 +209,7 @@ def _pdfium_count(window: _Window) -> int | None:
         return len(document)
 
 
-def _pdfium_sizes(window: _Window, max_pages: int) -> list[tuple[float, float]]:
+def _pdfium_sizes(window: MappedFile, max_pages: int) -> list[tuple[float, float]]:
     with pypdfium2.PdfDocument(window) as document:
         if len(document) > max_pages:
             raise MediaTooLarge(
@@ -203,31 +217,3 @@ def _pdfium_sizes(window: _Window, max_pages: int) -> list[tuple[float, float]]:
             )
         sizes = [document.get_page_size(i) for i in range(len(document))]
     return [(round(w, 2), round(h, 2)) if w > 0 and h > 0 else _LETTER for w, h in sizes]
-
-
-class _Window(io.RawIOBase):
-    """A read-only file over bytes that never returns more than was asked for, which C readers take on trust."""
-
-    def __init__(self, data: bytes | mmap.mmap) -> None:
-        self._data = data
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(chunk)] = chunk
-        self._at += len(chunk)
-        return len(chunk)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        self._at = min(max(0, base + offset), len(self._data))
-        return self._at
-
-    def tell(self) -> int:
-        return self._at

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from weighlock.codecs import kinds, wire
+from weighlock.codecs import answers, kinds, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
-from weighlock.codecs.program import GRACE_S, Program, ProgramEnded, ask_once, fork_available
+from weighlock.codecs.places import Places
+from weighlock.codecs.program import GRACE_S, NOBODY, Program, ProgramEnded, Watch, ask_once, fork_available
 from weighlock.codecs.source import spooled
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
@@ -73,8 +74,7 @@ class Prober:
             ProberUnavailable: the queue is full, the worker cannot run, or the prober was closed meanwhile.
             ConfinementUnavailable: `limits.required`, and a limit is not in force here.
         """
-        if self.limits.required:
-            self._require_confinement()
+        self.require_confinement()
         if modality is Modality.TEXT:
             raise ValueError("text is counted by text_facts, not probed")
         kinds.refuse_unknown(mime, modality)
@@ -99,8 +99,7 @@ class Prober:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(self.limits.workers + self.limits.queue)
-        self._workers = threading.BoundedSemaphore(self.limits.workers)
+        self._places = Places(self.limits.workers, self.limits.queue, "probes")
         self._program = None
         self._programs.clear()
         self._closed = 0
@@ -109,16 +108,8 @@ class Prober:
     def _turn(self) -> Iterator[int]:
         """A place in the queue, then one of the workers. Yields how often the prober had been closed before."""
         era = self._closed
-        if not self._places.acquire(blocking=False):
-            raise ProberUnavailable(
-                f"{self.limits.workers} probes run, {self.limits.queue} wait; raise safety.workers or try later",
-                workers=self.limits.workers, queue=self.limits.queue,
-            )  # fmt: skip
-        try:
-            with self._workers:
-                yield era
-        finally:
-            self._places.release()
+        with self._places.turn():
+            yield era
 
     def _job(
         self,
@@ -138,15 +129,42 @@ class Prober:
             max_frames=limits.max_frames,
         )  # fmt: skip
 
-    def _ask(self, job: wire.Job, medium: int | None, era: int | None = None) -> wire.Outcome:
+    def ask(self, job: wire.Job, medium: int, out: int, *, watch: Watch) -> wire.Outcome:
+        """Run one transform on the worker program of the probes. `out` is emptied first.
+
+        Raises:
+            ProberUnavailable: the worker cannot run, or the prober was closed meanwhile.
+            Cancelled: `watch` said so.
+        """
+        return self._ask(job, medium, out=out, watch=watch)
+
+    def require_confinement(self) -> None:
+        """Nothing, unless `limits.required` and a limit is not in force here.
+
+        Raises:
+            ConfinementUnavailable: then.
+        """
+        if self.limits.required:
+            self._require_confinement()
+
+    def _ask(
+        self,
+        job: wire.Job,
+        medium: int | None,
+        era: int | None = None,
+        *,
+        out: int | None = None,
+        watch: Watch = NOBODY,
+    ) -> wire.Outcome:
         """Run one job, starting the program if need be and once more if it died under it."""
         if self._supervised:
-            return self._ask_once(job, medium)
+            return self._ask_once(job, medium, out, watch)
         era = self._closed if era is None else era
         for _ in range(2):
             program = self._running(era)
+            _empty(out)
             try:
-                outcome = program.ask(job, medium)
+                outcome = program.ask(job, medium, out=out, watch=watch)
             except ProgramEnded:
                 self._discard(program)
                 continue
@@ -156,9 +174,10 @@ class Prober:
         self._refuse_if_closed(era)
         raise ProberUnavailable("the probing worker died twice under the same job")
 
-    def _ask_once(self, job: wire.Job, medium: int | None) -> wire.Outcome:
+    def _ask_once(self, job: wire.Job, medium: int | None, out: int | None, watch: Watch) -> wire.Outcome:
         for _ in range(2):
-            outcome = ask_once(job, medium)
+            _empty(out)
+            outcome = ask_once(job, medium, out=out, watch=watch)
             if not outcome.says_nothing:
                 return outcome
         raise ProberUnavailable("the probing process ended twice without a word")
@@ -210,23 +229,43 @@ class Prober:
 
 def _verdict(outcome: wire.Outcome, limits: ProbeLimits) -> Probed:
     """The facts, if the child lived to tell them and they make sense."""
+    refuse_unless_it_lived(
+        outcome, wall_s=limits.wall_s, cpu_s=limits.cpu_s, memory_bytes=limits.memory_bytes, doing="probing"
+    )
+    try:
+        return answers.load_probed(outcome.payload)
+    except answers.InconsistentAnswer as error:
+        raise MalformedMedia(f"the prober's answer about it makes no sense: {error}", limit="answer") from error
+
+
+def refuse_unless_it_lived(outcome: wire.Outcome, *, wall_s: float, cpu_s: int, memory_bytes: int, doing: str) -> None:
+    """Raises what the end of a child says about its medium, unless it ended by itself with an answer.
+
+    Raises:
+        MalformedMedia: it ran into a limit, or died.
+    """
     if outcome.timed_out:
-        raise _broke("wall", f"it was not probed within {limits.wall_s:g} s")
-    if outcome.signal == getattr(signal, "SIGXCPU", 24) or (outcome.signal and outcome.cpu_s >= limits.cpu_s):
-        raise _broke("cpu", f"probing it takes more than {limits.cpu_s} s of CPU time")
+        raise _broke("wall", f"{doing} it takes more than {wall_s:g} s")
+    if outcome.signal == getattr(signal, "SIGXCPU", 24) or (outcome.signal and outcome.cpu_s >= cpu_s):
+        raise _broke("cpu", f"{doing} it takes more than {cpu_s} s of CPU time")
     if outcome.too_much:
-        raise _broke("answer", f"the prober said more than {wire.MAX_ANSWER_BYTES // 1024} KiB about it")
+        raise _broke("answer", f"the worker said more than {wire.MAX_ANSWER_BYTES // 1024} KiB about it")
     if outcome.signal == getattr(signal, "SIGBUS", 7):
         raise MalformedMedia("the file was cut short while it was read", signal=outcome.signal)
-    if outcome.signal and outcome.peak_bytes > _NEAR * limits.memory_bytes:
-        raise _broke("memory", f"probing it takes more than {limits.memory_bytes // 2**20} MiB of memory")
+    if outcome.signal and outcome.peak_bytes > _NEAR * memory_bytes:
+        raise _broke("memory", f"{doing} it takes more than {memory_bytes // 2**20} MiB of memory")
     if outcome.signal or outcome.exit_code:
         how = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
-        raise MalformedMedia(f"it killed the prober ({how})", signal=outcome.signal, exit_code=outcome.exit_code)
-    try:
-        return wire.load_probed(outcome.payload)
-    except wire.InconsistentAnswer as error:
-        raise MalformedMedia(f"the prober's answer about it makes no sense: {error}", limit="answer") from error
+        raise MalformedMedia(
+            f"{doing} it killed the worker ({how})", signal=outcome.signal, exit_code=outcome.exit_code
+        )
+
+
+def _empty(out: int | None) -> None:
+    """Make an output what a first attempt finds."""
+    if out is not None:
+        os.ftruncate(out, 0)
+        os.lseek(out, 0, os.SEEK_SET)
 
 
 def _broke(limit: str, what: str) -> MalformedMedia:
@@ -235,8 +274,8 @@ def _broke(limit: str, what: str) -> MalformedMedia:
 
 def _values(outcome: wire.Outcome) -> dict[str, str] | list[str]:
     try:
-        return wire.load_values(outcome.payload)
-    except wire.InconsistentAnswer as error:
+        return answers.load_values(outcome.payload)
+    except answers.InconsistentAnswer as error:
         raise ProberUnavailable(f"the probing worker failed its own test: {error}") from error
 
 

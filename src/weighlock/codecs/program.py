@@ -8,10 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from weighlock.codecs import wire
-from weighlock.errors import ProberUnavailable
+from weighlock.errors import Cancelled, ProberUnavailable
 from weighlock.request import Modality
 
 _START_S = 20.0
@@ -24,6 +27,26 @@ _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
 )
 """Run under `-I`, which ignores the environment and the working directory; the host's import path is handed over."""
+
+
+_GLANCE_S = 0.05
+"""How often a waiting host asks whether it is still to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Who wants to know how far a job is, and whether it is to be broken off. Asked and told in the waiting thread."""
+
+    progress: Callable[[float], None] | None = None
+    """Called with a share between 0 and 1 that never falls."""
+    cancelled: Callable[[], bool] | None = None
+
+    def refuse_if_cancelled(self) -> None:
+        if self.cancelled is not None and self.cancelled():
+            raise Cancelled("broken off by the caller")
+
+
+NOBODY = Watch()
 
 
 class ProgramEnded(Exception):
@@ -80,19 +103,21 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, job: wire.Job, medium: int | None) -> wire.Outcome:
-        """Hand over one job with the descriptor of its medium and wait for how it ended.
+    def ask(self, job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY) -> wire.Outcome:
+        """Hand over one job with the descriptor of its medium, and wait for how it ended.
+
+        Whatever ends the wait early ends the child too: it sees that nobody listens.
 
         Raises:
             ProgramEnded: the program died, hung or was closed meanwhile; the medium has nothing to do with it.
+            Cancelled: `watch` said so.
         """
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                self._send(job, [theirs.fileno()] if medium is None else [theirs.fileno(), medium])
-            ours.settimeout(self._patience(job))
+                self._send(job, [theirs.fileno(), *(fd for fd in (medium, out) if fd is not None)])
             try:
-                outcome = wire.Outcome.load(_read_all(ours))
+                outcome = wire.Outcome.load(_read_all(ours, self._patience(job), watch))
             except (OSError, ValueError) as error:
                 raise ProgramEnded from error
         if outcome.says_nothing:
@@ -108,7 +133,7 @@ class Program:
                 raise ProgramEnded from error
 
     def _patience(self, job: wire.Job) -> float:
-        loads = job.task == "versions" or job.modality not in self._loaded
+        loads = job.task in ("versions", "make") or job.modality not in self._loaded
         return job.wall_s + GRACE_S + (_START_S if loads else 0.0)
 
     def close(self, *, grace_s: float = GRACE_S) -> None:
@@ -131,42 +156,76 @@ class Program:
         self._process.returncode = 0  # not our child: there is nothing to wait for
 
 
-def ask_once(job: wire.Job, medium: int | None) -> wire.Outcome:
+def ask_once(job: wire.Job, medium: int | None, *, out: int | None = None, watch: Watch = NOBODY) -> wire.Outcome:
     """The same job in a process of its own, for systems that cannot do better: slower, without a system call filter.
 
     Raises:
         ProberUnavailable: the process could not be started.
+        Cancelled: `watch` said so.
     """
+    handed = [] if out is None else [str(out)]
     try:
         process = subprocess.Popen(
-            [*_command("main_once"), job.dump().decode()],
+            [*_command("main_once"), job.dump().decode(), *handed], pass_fds=[] if out is None else [out],
             stdin=subprocess.DEVNULL if medium is None else medium,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(),
         )  # fmt: skip
     except OSError as error:
         raise ProberUnavailable(f"the probing process could not be started: {error}") from error
-    timed_out = False
+    ended = threading.Event()
+    timed_out = threading.Event()
+    patience_s = job.wall_s + _START_S * (job.task in ("versions", "make"))
+    guard = threading.Thread(target=_guard, args=(process, ended, timed_out, patience_s, watch), daemon=True)
     with process:
-        timer = threading.Timer(job.wall_s + _START_S * (job.task == "versions"), process.kill)
-        timer.start()
+        guard.start()
         try:
             stdout = process.stdout
             assert stdout is not None  # noqa: S101 - asked for above
-            payload = stdout.read(wire.MAX_ANSWER_BYTES + 1)
+            payload = stdout.readline(wire.MAX_ANSWER_BYTES + 1)
+            told = -1
+            while payload.startswith(wire.PROGRESS_MARK):
+                done = wire.progress_of(payload)
+                if watch.progress is not None and done is not None and done > told:
+                    told = done
+                    watch.progress(done / 1000)
+                payload = stdout.readline(wire.MAX_ANSWER_BYTES + 1)
+            payload += stdout.read(wire.MAX_ANSWER_BYTES + 1 - len(payload))
             too_much = len(payload) > wire.MAX_ANSWER_BYTES
             if too_much:
                 process.kill()
             code = process.wait()
-            timed_out = timer.finished.is_set() and code < 0
+        except BaseException:  # Ctrl-C: leaving the block would wait for the process
+            process.kill()
+            raise
         finally:
-            timer.cancel()
+            ended.set()
+            guard.join()
+    watch.refuse_if_cancelled()
     return wire.Outcome(
         payload=b"" if too_much else payload,
         exit_code=max(code, 0),
         signal=max(-code, 0),
-        timed_out=timed_out,
+        timed_out=timed_out.is_set() and code < 0,
         too_much=too_much,
     )
+
+
+def _guard(
+    process: subprocess.Popen[bytes],
+    ended: threading.Event,
+    timed_out: threading.Event,
+    patience_s: float,
+    watch: Watch,
+) -> None:
+    """Kill a process that runs into the wall or is no longer wanted."""
+    until = time.monotonic() + patience_s
+    while not ended.wait(_GLANCE_S if watch.cancelled else max(0.0, until - time.monotonic())):
+        if time.monotonic() >= until:
+            timed_out.set()
+        elif watch.cancelled is None or not watch.cancelled():
+            continue
+        process.kill()
+        return
 
 
 def _command(entry: str) -> list[str]:
@@ -183,13 +242,31 @@ def _environment() -> dict[str, str]:
     return {"HOME": "/", **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
-def _read_all(source: socket.socket) -> bytes:
+def _read_all(source: socket.socket, patience_s: float, watch: Watch) -> bytes:
+    """Everything up to the end, progress apart, which is told to `watch`."""
+    until = time.monotonic() + patience_s
     said = bytearray()
-    while chunk := source.recv(_CHUNK):
+    while chunk := _receive(source, until, watch):
         said += chunk
+        while (done := wire.pop_progress(said)) is not None:
+            if watch.progress is not None:
+                watch.progress(done / 1000)
         if len(said) > wire.MAX_ANSWER_BYTES + _CHUNK:
             raise ValueError("more than an answer may hold")
     return bytes(said)
+
+
+def _receive(source: socket.socket, until: float, watch: Watch) -> bytes:
+    while True:
+        watch.refuse_if_cancelled()
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        source.settimeout(min(left, _GLANCE_S) if watch.cancelled is not None else left)
+        try:
+            return source.recv(_CHUNK)
+        except TimeoutError:
+            continue
 
 
 def fork_available() -> bool:

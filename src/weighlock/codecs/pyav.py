@@ -6,6 +6,7 @@ How long a file lasts is weighed in `durations.py`.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import pkgutil
 import time
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _MAX_STREAMS = 16
 _MAX_OPEN_PIXELS = 40_000_000
 """FFmpeg decodes a first picture when it opens a file. 8K is 33 million pixels."""
-_READ_ERRORS = (  # what PyAV lets out besides its own
+READ_ERRORS = (  # what PyAV lets out besides its own
     av.error.FFmpegError,
     ValueError,
     OSError,
@@ -71,17 +72,25 @@ def probe(view: mmap.mmap, *, mime: str, modality: Modality, bounds: Bounds) -> 
         raise UnsupportedMedia(
             f"{len(movie.tracks):,} tracks; at most {_MAX_STREAMS} are probed", tracks=len(movie.tracks)
         )
-    with _open(view, demuxers) as container:
+    with open_medium(Window(view), demuxers, edit_lists=False) as container:
         return _Reading(container, view, movie, modality, bounds).facts()
 
 
-def _open(view: mmap.mmap, demuxers: str) -> av.container.InputContainer:
+def open_medium(
+    window: Window, demuxers: str, *, edit_lists: bool, buffer_bytes: int = 32768
+) -> av.container.InputContainer:
+    """An open container that reads nothing but `window`. With `edit_lists` its tables must have been looked at before.
+
+    Raises:
+        UnsupportedMedia: another format than `demuxers`, or past a bound of the decoder.
+        MalformedMedia: FFmpeg cannot open it.
+    """
     try:
         return av.open(
-            Window(view), mode="r", metadata_errors="replace", buffer_size=32768, io_open=_deny,
+            window, mode="r", metadata_errors="replace", buffer_size=buffer_bytes, io_open=_deny,
             options={
                 "protocol_whitelist": "none", "format_whitelist": demuxers, "max_streams": str(_MAX_STREAMS),
-                "max_pixels": str(_MAX_OPEN_PIXELS), "advanced_editlist": "0",
+                "max_pixels": str(_MAX_OPEN_PIXELS), "advanced_editlist": str(int(edit_lists)),
                 "probesize": "5000000", "analyzeduration": "5000000",
             },
         )  # fmt: skip
@@ -91,15 +100,21 @@ def _open(view: mmap.mmap, demuxers: str) -> av.container.InputContainer:
         ) from error
     except MemoryError:
         raise
-    except _READ_ERRORS as error:
-        raise MalformedMedia(f"FFmpeg cannot open it: {_words(error)}", cause=type(error).__name__) from error
+    except READ_ERRORS as error:
+        raise MalformedMedia(f"FFmpeg cannot open it: {words(error)}", cause=type(error).__name__) from error
 
 
 def _deny(*_: object, **__: object) -> NoReturn:
     raise PermissionError("a medium may not open other files")
 
 
-def _words(error: BaseException) -> str:
+def refuse_no_memory(error: BaseException) -> None:
+    """Raises `MemoryError` where that is what FFmpeg met: it is no damage of the medium, and nothing to pass over."""
+    if getattr(error, "errno", None) == errno.ENOMEM:
+        raise MemoryError from error
+
+
+def words(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or type(error).__name__)[:120]
 
 
@@ -118,7 +133,7 @@ class _Reading:
         self.movie = movie
         self.modality = modality
         self.bounds = bounds
-        streams = [stream for stream in container.streams if _is_played(stream)]
+        streams = [stream for stream in container.streams if is_played(stream)]
         self.pictures = [stream for stream in streams if stream.type == "video"]
         self.sounds = [stream for stream in streams if stream.type == "audio"]
         self.durations = Durations(
@@ -153,7 +168,7 @@ class _Reading:
         )  # fmt: skip
 
     def _video(self, evidence: dict[int, Evidence], source: FactSource) -> VideoFacts:
-        main = max(self.pictures, key=_area)
+        main = max(self.pictures, key=area)
         seen = evidence[main.index]
         rotation = self._rotation(main)
         width, height = _displayed(main, rotation)
@@ -204,12 +219,12 @@ def _walk(
                 )  # fmt: skip
     except (InputError, MemoryError):
         raise
-    except _READ_ERRORS as error:
-        damage = f"its packets end with an error after {walked:,}: {_words(error)}"
+    except READ_ERRORS as error:
+        damage = f"its packets end with an error after {walked:,}: {words(error)}"
     return {stream: tallies[stream.index] for stream in streams}, damage
 
 
-def _is_played(stream: Any) -> bool:
+def is_played(stream: Any) -> bool:
     return stream.type in ("video", "audio") and not stream.disposition & av.stream.Disposition.attached_pic
 
 
@@ -217,7 +232,7 @@ def _positive(value: int | None) -> int | None:
     return value if value and value > 0 else None
 
 
-def _area(stream: Any) -> int:
+def area(stream: Any) -> int:
     context = stream.codec_context
     return context.width * context.height if context is not None else 0
 

@@ -37,7 +37,8 @@ _SYSCALLS: dict[str, tuple[int, dict[str, int]]] = {
         {
             "read": 0, "write": 1, "close": 3, "fstat": 5, "lseek": 8, "mmap": 9, "mprotect": 10, "munmap": 11,
             "brk": 12,
-            "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "readv": 19, "writev": 20,
+            "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pread64": 17, "ftruncate": 77,
+            "readv": 19, "writev": 20,
             "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35, "getpid": 39, "exit": 60,
             "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "times": 100, "sigaltstack": 131, "gettid": 186,
             "time": 201, "futex": 202, "sched_getaffinity": 204, "set_tid_address": 218, "restart_syscall": 219,
@@ -50,7 +51,8 @@ _SYSCALLS: dict[str, tuple[int, dict[str, int]]] = {
         0xC00000B7,
         {
             "read": 63, "write": 64, "close": 57, "fstat": 80, "lseek": 62, "mmap": 222, "mprotect": 226, "munmap": 215,
-            "brk": 214, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "pread64": 67, "readv": 65,
+            "brk": 214, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "pread64": 67, "ftruncate": 46,
+            "readv": 65,
             "writev": 66, "sched_yield": 124, "mremap": 216, "madvise": 233, "nanosleep": 101, "getpid": 172,
             "exit": 93,
             "gettimeofday": 169, "getrlimit": 163, "getrusage": 165, "times": 153, "sigaltstack": 132, "gettid": 178,

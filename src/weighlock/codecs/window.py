@@ -6,6 +6,8 @@ import errno
 import mmap
 import os
 
+_KEPT_BYTES = 2**20
+
 
 class Window:
     """Reads like a file opened for reading, and never gives more bytes than were asked for.
@@ -14,17 +16,32 @@ class Window:
     skip a chunk longer than the file count on.
     """
 
-    __slots__ = ("_at", "_view")
+    __slots__ = ("_at", "_since", "_view")
 
     def __init__(self, view: mmap.mmap) -> None:
         self._view = view
         self._at = 0
+        self._since = 0
+
+    @property
+    def view(self) -> mmap.mmap:
+        """The whole medium, for those who read anywhere."""
+        return self._view
 
     def read(self, size: int) -> bytes:
         start = self._at
         data = self._view[start : start + max(0, size)]
         self._at += len(data)
+        self._since += len(data)
+        if self._since > _KEPT_BYTES:
+            self._since = 0
+            self.forget()
         return data
+
+    def forget(self) -> None:
+        """Let go of the pages read so far: a long film would count as memory of this process otherwise."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._view.madvise(mmap.MADV_DONTNEED)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """The new place. Raises `OSError` for one before the start, and nothing for one behind the end."""

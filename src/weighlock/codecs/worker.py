@@ -39,6 +39,7 @@ class _Child:
     reply: socket.socket
     deadline: float
     said: bytearray = field(default_factory=bytearray)
+    progress: int = -1
     told: bool = False
     """The host has its answer; what is left is to see the child off."""
 
@@ -85,41 +86,41 @@ class Worker:
 
     def _take(self) -> bool:
         try:
-            data, fds, _, _ = socket.recv_fds(self._control, _JOB_BYTES, 2)
+            data, fds, _, _ = socket.recv_fds(self._control, _JOB_BYTES, 3)
         except OSError:
             return False
         if not data:
             return False
         reply = socket.socket(fileno=fds[0])
-        medium = fds[1] if len(fds) > 1 else None
+        media = fds[1:]
         try:
             job = wire.Job.load(data)
             if job_module.prepare(job, self._ready):
                 self._drop_spare()
-            self._start(job, data, medium, reply)
+            self._start(job, data, media, reply)
         except Exception as error:  # a missing library or a failed fork is told to the host, not died of
             _send(reply, wire.Outcome(trouble=f"{type(error).__name__}: {error}"[:500]))
         finally:
-            if medium is not None:
-                os.close(medium)
+            for fd in media:
+                os.close(fd)
         return True
 
-    def _start(self, job: wire.Job, data: bytes, medium: int | None, reply: socket.socket) -> None:
+    def _start(self, job: wire.Job, data: bytes, media: list[int], reply: socket.socket) -> None:
         try:
-            spare = self._hand_over(data, medium)
+            spare = self._hand_over(data, media)
         except OSError:  # the child forked ahead was killed while it waited, as when memory ran short
             self._drop_spare()
-            spare = self._hand_over(data, medium)
+            spare = self._hand_over(data, media)
         self._spare = None
         child = _Child(spare.pid, spare.answer, reply, time.monotonic() + job.wall_s)
         self._children[child.pid] = child
         self._selector.register(child.answer, selectors.EVENT_READ, child)
         self._selector.register(reply, selectors.EVENT_READ, child)
 
-    def _hand_over(self, data: bytes, medium: int | None) -> _Spare:
+    def _hand_over(self, data: bytes, media: list[int]) -> _Spare:
         if self._spare is None:
             self._spare = self._fork()
-        socket.send_fds(self._spare.inbox, [data], [] if medium is None else [medium])
+        socket.send_fds(self._spare.inbox, [data], media)
         self._spare.inbox.close()
         return self._spare
 
@@ -155,12 +156,24 @@ class Worker:
             return
         chunk = os.read(child.answer, 65536)
         child.said += chunk
+        self._pass_on(child)
         if not chunk or len(child.said) > wire.MAX_ANSWER_BYTES:
             self._end(child)
         elif child.said.endswith(wire.END):
             self._tell(child, wire.Outcome(payload=bytes(child.said)))
             # Taking its memory down takes longer than answering did, and nobody waits for that.
             os.kill(child.pid, signal.SIGKILL)
+
+    def _pass_on(self, child: _Child) -> None:
+        """Tell the host how far a transform is; each thousandth once, so that a child cannot flood it."""
+        while child.said.startswith(wire.PROGRESS_MARK) and wire.END in child.said:
+            line, _, rest = child.said.partition(wire.END)
+            child.said = rest
+            done = wire.progress_of(bytes(line))
+            if done is not None and done > child.progress:
+                child.progress = done
+                with contextlib.suppress(OSError):
+                    child.reply.send(wire.dump_progress(done), socket.MSG_DONTWAIT)
 
     def _end(self, child: _Child, *, timed_out: bool = False, trouble: str = "") -> None:
         """Reap the child, and tell how it ended unless its answer was complete.
@@ -209,9 +222,10 @@ def _live(outbox: socket.socket, answer: int, program: int) -> NoReturn:
         confine.die_with_parent(program)
         confine.close_all_but(outbox.fileno(), answer)
         seccomp.warm_up()
-        data, fds, _, _ = socket.recv_fds(outbox, _JOB_BYTES, 1)
+        data, fds, _, _ = socket.recv_fds(outbox, _JOB_BYTES, 2)
         if data:
-            job_module.run(wire.Job.load(data), fds[0] if fds else None, answer, sealed=True)
+            medium, out = (*fds, None, None)[:2]
+            job_module.run(wire.Job.load(data), medium, answer, out=out, sealed=True)
         code = 0
     finally:
         os._exit(code)
@@ -233,8 +247,12 @@ def main() -> None:
 
 
 def main_once() -> None:
-    """Entry of the one-shot process: job as its argument, medium on standard input, answer on standard output."""
+    """Entry of the one-shot process: job as its argument, medium on standard input, answer on standard output.
+
+    A second argument is the descriptor to write what is made to.
+    """
     job = wire.Job.load(sys.argv[1].encode())
     answer = os.dup(1)
     job_module.prepare(job, set())
-    job_module.run(job, 0 if job.size_bytes else None, answer, sealed=False)
+    out = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    job_module.run(job, 0 if job.size_bytes else None, answer, out=out, sealed=False)

@@ -40,8 +40,14 @@ class Tiles:
     def count(self, width: int, height: int) -> int:
         if max(width, height) <= self.whole_px:
             return self.tokens
-        side = min(max(min(width, height) * 2 // 3, self.min_side_px), self.max_side_px)
+        side = self.side_px(width, height)
         return self.tokens * (-(-width // side) * -(-height // side) + 1)
+
+    def side_px(self, width: int, height: int) -> int:
+        """Of one tile; the longer side where the image is not cut."""
+        if max(width, height) <= self.whole_px:
+            return max(width, height)
+        return min(max(min(width, height) * 2 // 3, self.min_side_px), self.max_side_px)
 
     def least(self, width: int, height: int) -> int:
         return self.count(width, height)
@@ -61,13 +67,18 @@ class Grid:
     budget: int
 
     def count(self, width: int, height: int) -> int:
+        columns, rows = self.cells(width, height)
+        return columns * rows
+
+    def cells(self, width: int, height: int) -> tuple[int, int]:
+        """Columns and rows."""
         columns = isqrt(self.budget * width // height)
         rows = isqrt(self.budget * height // width)
         if not rows:
-            return min(width // height, self.budget)
+            return min(width // height, self.budget), 1
         if not columns:
-            return min(height // width, self.budget)
-        return columns * rows
+            return 1, min(height // width, self.budget)
+        return columns, rows
 
     def least(self, width: int, height: int) -> int:
         """`count`, or one cell row and column less where a root is exact and the service's floats may fall below it."""

@@ -45,6 +45,12 @@ class Controls:
     """Frames sampled a second; `None` is the service's default."""
     start_offset_s: float | None = None
     end_offset_s: float | None = None
+    drop_sound: bool = False
+    """A film's frames alone (`contentLayers` without AUDIO)."""
+    first_page: int | None = None
+    """Of a PDF, from 1."""
+    last_page: int | None = None
+    """Included."""
     placement: Placement = Placement.INLINE
     carrier: Carrier = Carrier.USER
 
@@ -63,6 +69,10 @@ class Controls:
                 end_offset_s=end_s,
             )
 
+        first, last = self.first_page or 1, self.last_page
+        if first < 1 or (last is not None and last < first):
+            raise InputError(f"pages {first} to {'the last' if last is None else last} are none")
+
     @property
     def clipped(self) -> bool:
         """Whether they name a beginning or an end."""
@@ -78,6 +88,9 @@ class Controls:
             fps=self.fps or other.fps,
             start_offset_s=self.start_offset_s if self.clipped else other.start_offset_s,
             end_offset_s=self.end_offset_s if self.clipped else other.end_offset_s,
+            drop_sound=self.drop_sound or other.drop_sound,
+            first_page=self.first_page or other.first_page,
+            last_page=self.last_page or other.last_page,
         )
 
     def span_s(self, duration_s: float) -> float:

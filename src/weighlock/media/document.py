@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weighlock.media.area import Area
 from weighlock.media.facts import DocumentFacts, PageRun
@@ -21,6 +21,24 @@ class DocumentRule:
 
     page: Area
     provenance: Provenance
+
+
+def pages_of(facts: DocumentFacts, first: int | None, last: int | None) -> DocumentFacts:
+    """The document's pages from `first` to `last`, both from 1 and included; all of it where neither is given.
+
+    A range that begins behind the end leaves no page.
+    """
+    if first is None and last is None:
+        return facts
+    skip, stop = (first or 1) - 1, facts.pages_high if last is None else last
+    runs, at = [], 0
+    for run in facts.runs:
+        pages = min(at + run.pages, stop) - max(at, skip)
+        at += run.pages
+        if pages > 0:
+            runs.append(replace(run, pages=pages))
+    left, left_high = (max(0, min(pages, stop) - skip) for pages in (facts.pages, facts.pages_high))
+    return replace(facts, pages=left, pages_high=left_high, runs=tuple(runs))
 
 
 def tokens(facts: DocumentFacts, rule: DocumentRule) -> TokenRange:

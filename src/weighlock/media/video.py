@@ -31,13 +31,13 @@ class VideoRule:
 def tokens(facts: VideoFacts, controls: Controls, rule: VideoRule) -> tuple[TokenRange, ...]:
     """Prompt tokens of one film, frames first. The pixel size matters only as far as the frame rule says."""
     frames = _frames(facts, controls, rule)
-    sound = _sound(facts, controls, rule)
+    sound = None if controls.drop_sound else _sound(facts, controls, rule)
     return (frames,) if sound is None else (frames, sound)
 
 
 def remarks(facts: VideoFacts, controls: Controls, rule: VideoRule) -> tuple[str, ...]:
     """What the service will refuse about these settings, each as one line that names the setting to change."""
-    fps = _fps(controls, rule)
+    fps = fps_of(controls, rule)
     span_s = controls.span_s(facts.duration_s)
     found = []
     if fps > rule.max_fps:
@@ -56,19 +56,25 @@ def remarks(facts: VideoFacts, controls: Controls, rule: VideoRule) -> tuple[str
     return tuple(found)
 
 
-def _fps(controls: Controls, rule: VideoRule) -> float:
+def sampled(facts: VideoFacts, controls: Controls, rule: VideoRule) -> int:
+    """Frames the service is expected to take, at least one."""
+    return max(1, rule.rounding.whole(controls.span_s(facts.duration_s) * fps_of(controls, rule)))
+
+
+def fps_of(controls: Controls, rule: VideoRule) -> float:
+    """Frames taken a second."""
     return rule.default_fps if controls.fps is None else controls.fps
 
 
 def _frames(facts: VideoFacts, controls: Controls, rule: VideoRule) -> TokenRange:
-    fps = _fps(controls, rule)
+    fps = fps_of(controls, rule)
     expected = controls.span_s(facts.duration_s) * fps
     most = controls.span_s(facts.duration_high_s) * fps
     low, likely, high = rule.frame.count(facts.width_px, facts.height_px)
     return rule.provenance.range(
         Modality.VIDEO,
         low * max(1, Rounding.FLOOR.whole(expected)),
-        likely * max(1, rule.rounding.whole(expected)),
+        likely * sampled(facts, controls, rule),
         high * max(1, Rounding.CEIL.whole(most)),
     )
 

@@ -35,7 +35,7 @@ NOTE_KEY = "media_note"
 _TAG = "tool_file"
 _LONGEST_NAME = 200
 _QUOTES = str.maketrans({'"': "'", "\\": "/", "\n": " ", "\r": " "})
-_IN_PLACE = frozenset({Action.RELABEL, Action.RECODE})
+_LEAVING = frozenset({Action.RELOCATE, Action.REMOVE})
 
 
 def rewritten(request: Request, screening: Screening) -> Request:
@@ -61,6 +61,8 @@ def rewritten(request: Request, screening: Screening) -> Request:
 
 
 def _acts(finding: Finding) -> bool:
+    if finding.shaped is not None or finding.note is not None:
+        return True
     if finding.decision.action is Action.KEEP:
         return finding.hidden is not None and (finding.is_sent or finding.hidden.raw)
     if finding.decision.action is Action.CONVERT:
@@ -104,6 +106,8 @@ class _Rewriter:
                 return self._tool_result(part, findings, {change.repair for change in repairs})
             case MediaPart() if findings:
                 (one,) = findings
+                if one.note is not None:
+                    return TextPart(text=one.note)
                 if one.decision.action is not Action.RELOCATE:
                     return _relabelled(one)
                 self.moved.append(_relabelled(one))
@@ -120,7 +124,10 @@ class _Rewriter:
         notes: list[str] = []
         for at, medium in enumerate(part.media):
             one = listed.get(at)
-            if one is None or one.decision.action in _IN_PLACE:
+            if one is not None and one.note is not None:
+                notes.append(one.note)
+                continue
+            if one is None or one.decision.action not in _LEAVING:
                 media.append(medium if one is None else _relabelled(one))
                 continue
             notes.append(f"{_what(one)}: {_becomes(one)}")
@@ -134,7 +141,7 @@ class _Rewriter:
         return replace(part, media=tuple(media), response=_noted(response, notes) if notes else response)
 
     def _move(self, one: Finding) -> None:
-        if one.decision.action is Action.RELOCATE:
+        if one.decision.action is Action.RELOCATE and one.note is None:
             part, shown = _without_display_name(_relabelled(one))
             names = {"tool": one.tool, "call_id": one.call_id, "file": one.file_id, "name": shown}
             said = "".join(f' {key}="{escape(escaped(name[:_LONGEST_NAME]))}"' for key, name in names.items() if name)
@@ -147,15 +154,18 @@ class _Rewriter:
 
 def _stays(one: Finding) -> bool:
     """Whether what was hidden in the text becomes a medium of the same tool result."""
-    return one.is_sent and one.decision.action is not Action.RELOCATE
+    return one.is_sent and one.decision.action is not Action.RELOCATE and one.note is None
 
 
 def _relabelled(one: Finding) -> MediaPart:
     """The part under its right name, and text as UTF-8. One that is to be converted keeps its own name until then."""
+    part = one.shaped or one.part
     if one.medium.utf8 is not None:
-        return replace(one.part, source=one.medium.utf8, declared_mime=one.decision.send_as or "text/plain")
+        return replace(part, source=one.medium.utf8, declared_mime=one.decision.send_as or "text/plain")
+    if part.source is not one.part.source:  # made anew, and named by whoever made it
+        return part
     name = one.medium.mime if one.decision.convert else one.decision.send_as
-    return replace(one.part, declared_mime=name or one.medium.mime or one.part.declared_mime)
+    return replace(part, declared_mime=name or one.medium.mime or part.declared_mime)
 
 
 def _without_display_name(part: MediaPart) -> tuple[MediaPart, str | None]:
@@ -195,6 +205,8 @@ def _placeholder(one: Finding) -> Json:
     """What stands in the text for a medium. No quotes in it: the text may be JSON."""
     if one.decision.action is Action.KEEP and one.decision.code is Code.BASE64_TEXT:
         return _as_the_sdk_sends(one.part)
+    if one.note is not None:
+        return f"[{one.note}]"
     become = "attached to this result" if _stays(one) else _becomes(one)
     return f"[{_what(one)}: {become}]".translate(_QUOTES)
 

@@ -10,11 +10,13 @@ from weighlock.errors import MalformedRequest
 from weighlock.media.controls import Controls
 from weighlock.media.facts import TextSizes
 from weighlock.planning.structure import strings_of
+from weighlock.planning.weigh import Examined
 from weighlock.request import (
     Carrier,
     Json,
     MediaPart,
     MediaResolution,
+    Modality,
     OpaquePart,
     Part,
     Place,
@@ -25,10 +27,16 @@ from weighlock.request import (
     ToolResultPart,
     Turn,
 )
+from weighlock.rules import ModelRules, WireControl
 from weighlock.written import quoted
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _LEVEL = "MEDIA_RESOLUTION_"
+
+
+def request_text(request: Request) -> Examined:
+    """All the text of a request: what was said, calls and their results, the system instruction, the tools."""
+    return Examined(label="text of the request", mime="text/plain", modality=Modality.TEXT, facts=text_sizes(request))
 
 
 def text_sizes(request: Request) -> TextSizes:
@@ -103,30 +111,53 @@ def request_resolution(request: Request) -> MediaResolution:
 
 
 def controls_of(
-    part: MediaPart, place: Place, carrier: Carrier, placement: Placement, resolution: MediaResolution
+    part: MediaPart,
+    place: Place,
+    carrier: Carrier,
+    placement: Placement,
+    resolution: MediaResolution,
+    rules: ModelRules,
 ) -> Controls:
-    """What the part itself asks for, in the fields of the wire.
+    """What the part itself asks for, in the fields of the wire. A field the model is not known to act on is left out.
 
     Raises:
-        MalformedRequest: a duration, level or rate that is none.
+        MalformedRequest: a duration, level, page or rate that is none.
         InputError: an empty clip or an impossible rate.
     """
-    video, sound = _object(part, "videoMetadata"), _object(part, "audioMetadata")
-    span = {**sound, **video}
-    level = _object(part, "mediaResolution").get("level")
-    fps = video.get("fps")
-    if fps is not None and (isinstance(fps, bool) or not isinstance(fps, int | float)):
-        raise _wrong(f"{place}.videoMetadata.fps", fps, "a number")
-    where = "videoMetadata" if video else "audioMetadata"
+    video, sound, pages = (_object(part, name) for name in ("videoMetadata", "audioMetadata", "documentMetadata"))
+    span, where = (video, "videoMetadata") if video else (sound, "audioMetadata")
+    start_s, end_s = (_seconds(span.get(key), f"{place}.{where}.{key}") for key in ("startOffset", "endOffset"))
+    if not rules.honours(WireControl.VIDEO_OFFSETS if video else WireControl.AUDIO_OFFSETS):
+        start_s = end_s = None
+    first, last = (_page(pages.get(key), f"{place}.documentMetadata.{key}") for key in ("startPage", "endPage"))
+    if not rules.honours(WireControl.DOCUMENT_PAGES):
+        first = last = None
+    layers = video.get("contentLayers")
+    heard = not isinstance(layers, list) or not layers or "AUDIO" in layers
     return Controls(
         media_resolution=resolution,
-        part_resolution=_level(level, f"{place}.mediaResolution.level"),
-        fps=fps or None,
-        start_offset_s=_seconds(span.get("startOffset"), f"{place}.{where}.startOffset"),
-        end_offset_s=_seconds(span.get("endOffset"), f"{place}.{where}.endOffset"),
+        part_resolution=_level(_object(part, "mediaResolution").get("level"), f"{place}.mediaResolution.level"),
+        fps=_rate(video.get("fps"), f"{place}.videoMetadata.fps"),
+        start_offset_s=start_s,
+        end_offset_s=end_s,
+        drop_sound=not heard and rules.honours(WireControl.CONTENT_LAYERS),
+        first_page=first,
+        last_page=last,
         placement=placement,
         carrier=carrier,
     )
+
+
+def _rate(value: Json, place: str) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _wrong(place, value, "a number")
+    return value or None
+
+
+def _page(value: Json, place: str) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise _wrong(place, value, "a page, from 1")
+    return value
 
 
 def _object(part: MediaPart, name: str) -> Mapping[str, Json]:

@@ -90,6 +90,10 @@ class Finding:
     """Where it stood as base64 text."""
     seconds: float | None = None
     """How long it plays, where somebody has looked."""
+    shaped: MediaPart | None = None
+    """The part with what a plan set on it; `None` where it stays as it is."""
+    note: str | None = None
+    """What stands in its place, where a plan takes it out of an earlier turn."""
 
     @property
     def is_sent(self) -> bool:

@@ -233,11 +233,11 @@ def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, 
     limits, counted = rules.limits, dict.fromkeys(Modality, 0)
     inline = heard_s = 0
     for part in parts:
-        examined = part.examined
+        examined, size = part.examined, part.examined.size_bytes or 0
         if examined.modality is not None:
             counted[examined.modality] += 1
         if part.controls.placement is Placement.INLINE:
-            inline += (examined.size_bytes or 0) if examined.modality is Modality.TEXT else _base64(examined)
+            inline += size if examined.modality is Modality.TEXT else base64_size(size)
         if isinstance(examined.facts, AudioFacts):
             heard_s += int(part.controls.span_s(examined.facts.duration_s))
     by_reference = "upload by the Files API" if rules.backend is Backend.DEVELOPER else "name media by gs://"
@@ -252,5 +252,6 @@ def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, 
     )
 
 
-def _base64(examined: Examined) -> int:
-    return -(-(examined.size_bytes or 0) // 3) * 4
+def base64_size(size_bytes: int) -> int:
+    """What so many bytes take in a request."""
+    return -(-size_bytes // 3) * 4

@@ -2,7 +2,7 @@
 
 from weighlock.media.controls import Controls
 from weighlock.rules.book import RuleBook
-from weighlock.rules.entry import Entry, Generation, RequestLimits
+from weighlock.rules.entry import Entry, Generation, RequestLimits, WireControl
 from weighlock.rules.estimate import Estimate, estimate
 from weighlock.rules.model import ModelRules
 from weighlock.rules.names import Match, ResolvedModel
@@ -17,5 +17,6 @@ __all__ = [
     "RequestLimits",
     "ResolvedModel",
     "RuleBook",
+    "WireControl",
     "estimate",
 ]

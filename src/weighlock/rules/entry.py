@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from weighlock.media.area import Area
@@ -34,9 +35,35 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """How many pixels of a picture one token stands for."""
+
+    cell_px: int
+    """Width and height of the square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartResolution:
     """Whether a resolution set on a part counts."""
 
+    honoured: bool
+
+
+class WireControl(StrEnum):
+    """A field of the wire that changes what a medium costs."""
+
+    VIDEO_OFFSETS = "video_offsets"
+    VIDEO_FPS = "video_fps"
+    CONTENT_LAYERS = "content_layers"
+    AUDIO_OFFSETS = "audio_offsets"
+    DOCUMENT_PAGES = "document_pages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Honoured:
+    """Whether the service is known to act on these fields; one it ignores fails silently: same answer, same bill."""
+
+    control: tuple[WireControl, ...]
     honoured: bool
 
 
@@ -56,7 +83,7 @@ class Limit:
     value: int
 
 
-Figure = Area | Sampling | Rate | TextRatios | PartResolution | Accepted | Limit
+Figure = Area | Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ def estimate(facts: Facts, controls: Controls, rules: ModelRules) -> Estimate:
             tokens = (audio.tokens(facts, controls, rules.audio(controls)),)
             return Estimate(tokens=tokens, notes=audio.remarks(facts, controls))
         case DocumentFacts():
-            tokens = (document.tokens(facts, rules.document(controls)),)
+            sent = document.pages_of(facts, controls.first_page, controls.last_page)
+            tokens = (document.tokens(sent, rules.document(controls)),)
             return Estimate(tokens=tokens, notes=(*notes, *rules.warnings("document", controls)))
         case TextFacts():
             return Estimate(tokens=(text.tokens(facts, rules.text),))

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TypeVar
 
 from weighlock.request import Carrier, MediaResolution, Modality, Placement
-from weighlock.rules.entry import Entry, Limit
+from weighlock.rules.entry import Entry, Limit, WireControl
 from weighlock.rules.model import ModelRules
 from weighlock.rules.schema import LIMITS
 from weighlock.rules.wording import in_words
@@ -21,7 +21,18 @@ Same = TypeVar("Same", bound=Hashable)
 _EVERY_CARRIER = tuple(Carrier)
 _OUTSIDE_TOOLS = (Carrier.USER, Carrier.MODEL)
 _INSIDE_TOOLS = (Carrier.TOOL_RESULT,)
-_BY_WAY = ("image", "video", "sampling", "sound", "silent_sound", "audio", "document", "part_resolution", "text")
+_BY_WAY = (
+    "image",
+    "video",
+    "sampling",
+    "sound",
+    "silent_sound",
+    "audio",
+    "document",
+    "sight",
+    "part_resolution",
+    "text",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +107,7 @@ def _only_in_tools(rules: ModelRules, name: str) -> dict[Way, Entry | None]:
 
 def _names() -> Iterator[str]:
     yield from _BY_WAY
+    yield from (f"honours {control}" for control in WireControl)
     yield from (f"accepts {modality}" for modality in Modality)
     yield from (f"limits {limit}" for limit in LIMITS)
 
@@ -105,6 +117,8 @@ def _entry(rules: ModelRules, name: str, way: Way) -> Entry | None:
     match section:
         case "accepts":
             return rules.accept_entry(Modality(which), way[1], way[2])
+        case "honours":
+            return rules.honoured_entry(WireControl(which))
         case "limits":
             entries = rules.sections.get(section, ())
             return next((e for e in reversed(entries) if isinstance(e.figure, Limit) and e.figure.limit == which), None)

@@ -21,11 +21,14 @@ from weighlock.request import Backend, Carrier, MediaResolution, Modality, Place
 from weighlock.rules.entry import (
     Accepted,
     Entry,
+    Honoured,
     Limit,
     PartResolution,
     Rate,
     RequestLimits,
     Sampling,
+    Sight,
+    WireControl,
 )
 from weighlock.rules.names import Match, ResolvedModel
 
@@ -87,6 +90,18 @@ class ModelRules:
         entry = self.pick("part_resolution", _ANY_WAY)
         return entry is not None and isinstance(entry.figure, PartResolution) and entry.figure.honoured
 
+    def honours(self, control: WireControl) -> bool:
+        """Whether the service is known to act on a field of the wire. False where nothing is known."""
+        entry = self.honoured_entry(control)
+        return entry is not None and isinstance(entry.figure, Honoured) and entry.figure.honoured
+
+    def honoured_entry(self, control: WireControl) -> Entry | None:
+        """What is known of a field of the wire; `None` where nothing is."""
+        for entry in reversed(self.sections.get("honours", ())):
+            if isinstance(entry.figure, Honoured) and control in entry.figure.control:
+                return entry
+        return None
+
     def image(self, controls: Controls) -> ImageRule:
         last = self._last_image.get("pair")  # a folder of screenshots asks thousands of times with the same controls
         if last is None or last[0] is not controls:
@@ -111,6 +126,12 @@ class ModelRules:
             silent_sound=self._sound("silent_sound", way) if silent else None,
             provenance=replace(provenance, confidence=weakest((entry.confidence, counted.confidence))),
         )
+
+    @property
+    def cell_px(self) -> int | None:
+        """Side of the square of pixels one token stands for; `None` where nothing is known, or assumed, of it."""
+        entry = self.pick("sight", _ANY_WAY)
+        return entry.figure.cell_px if entry is not None and isinstance(entry.figure, Sight) else None
 
     def audio(self, controls: Controls) -> AudioRule:
         return self._sound("audio", self.way(controls))

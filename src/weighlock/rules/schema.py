@@ -19,12 +19,15 @@ from weighlock.rules.entry import (
     Entry,
     Figure,
     Generation,
+    Honoured,
     Limit,
     PartResolution,
     Rate,
     RequestLimits,
     Sampling,
     Selectors,
+    Sight,
+    WireControl,
 )
 from weighlock.written import MOST_TOLD, is_line, listed, plain, quoted, told
 
@@ -167,11 +170,21 @@ class _Reader:
             low_tokens_per_s=low,
         )
 
+    def sight(self, table: Table, where: str) -> Sight:
+        return Sight(cell_px=self.count(table, "cell_px", where, least=1))
+
     def ratios(self, table: Table, where: str) -> TextRatios:
         return TextRatios(**{item.name: self.ratio(table, item.name, where) for item in fields(TextRatios)})
 
     def part_resolution(self, table: Table, where: str) -> PartResolution:
         return PartResolution(honoured=self.flag(table, "honoured", where))
+
+    def honoured(self, table: Table, where: str) -> Honoured:
+        named = self.words(table, "control", f"{where}.control") or self.missing(f"{where}.control", ())
+        return Honoured(
+            control=tuple(self.word(WireControl, name, f"{where}.control") for name in named),
+            honoured=self.flag(table, "honoured", where),
+        )
 
     def accepted(self, table: Table, where: str) -> Accepted:
         named = self.words(table, "modality", f"{where}.modality")
@@ -289,7 +302,9 @@ def _is_source(item: tuple[str, object]) -> bool:
     return all(isinstance(said, date) or is_line(said, _LONGEST_WORD) for said in source.values())
 
 
-def _names(figure: type[Sampling | Rate | TextRatios | PartResolution | Accepted | Limit]) -> tuple[str, ...]:
+def _names(
+    figure: type[Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit],
+) -> tuple[str, ...]:
     return tuple(item.name for item in fields(figure))
 
 
@@ -303,8 +318,10 @@ _SECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader, Table, str], F
     "silent_sound": _RATE,
     "audio": _RATE,
     "document": _AREA,
+    "sight": (_names(Sight), _Reader.sight),
     "text": (_names(TextRatios), _Reader.ratios),
     "part_resolution": (_names(PartResolution), _Reader.part_resolution),
+    "honours": (_names(Honoured), _Reader.honoured),
     "accepts": (_names(Accepted), _Reader.accepted),
     "limits": (_names(Limit), _Reader.limit),
 }

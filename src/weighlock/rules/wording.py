@@ -10,7 +10,7 @@ from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
 from weighlock.media.rule import Rounding
 from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
-from weighlock.rules.entry import Accepted, Entry, Figure, Limit, PartResolution, Rate, Sampling
+from weighlock.rules.entry import Accepted, Entry, Figure, Honoured, Limit, PartResolution, Rate, Sampling, Sight
 
 _EXAMPLE_PX = (1920, 1080)
 _FOUNDED = {
@@ -83,6 +83,8 @@ def _figure(figure: Figure) -> str:
         case Rate():
             unit = "whole seconds " if figure.whole_seconds else ""
             return f"{figure.tokens_per_s} a second, {unit}{_DIRECTION[figure.rounding]}"
+        case Sight():
+            return f"{figure.cell_px} × {figure.cell_px} pixels a token"
         case TextRatios():
             return (
                 f"{figure.per_char:g} a character ({figure.per_non_ascii_char:g} beyond ASCII), tools "
@@ -90,7 +92,7 @@ def _figure(figure: Figure) -> str:
                 f"{figure.per_function_call:g} a call; at least × {figure.low_factor:g} − {figure.low_margin:g}, "
                 f"at most × {figure.high_factor:g} + {figure.high_margin:g}"
             )
-        case PartResolution():
+        case PartResolution() | Honoured():
             return "counts" if figure.honoured else "does not count"
         case Accepted():
             return ", ".join(figure.mimes) or "nothing"

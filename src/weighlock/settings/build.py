@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weighlock.planning.cost import Contract, Override, Rates
+from weighlock.planning.levers import EVERY_LEVER, Floor
 from weighlock.planning.limits import Limits
 from weighlock.request import MediaResolution, Modality
 from weighlock.settings.amounts import parse_clip
@@ -19,6 +20,7 @@ from weighlock.settings.model import (
     INHERITED,
     Account,
     Endpoint,
+    History,
     MediaSettings,
     OutputTokens,
     Period,
@@ -39,6 +41,7 @@ _AS_WRITTEN = (
     "mime_mismatch",
     "tool_media",
     "base64_in_tool_text",
+    "local_work",
 )
 """Keys of an endpoint that need no building."""
 
@@ -91,7 +94,8 @@ def _accounts(values: Mapping[str, Any] | None, document: Document, cwd: Path) -
 
 def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Account]) -> Endpoint:
     plain = {key: values[key] for key in _AS_WRITTEN if values.get(key) is not None}
-    account, models = values.get("account"), values.get("models")
+    account, models, media = values.get("account"), values.get("models"), dict(values.get("media") or {})
+    levers, strip = media.pop("levers", None), media.pop("strip_metadata", None)
     return Endpoint(
         name=name,
         model=values["model"],
@@ -100,7 +104,10 @@ def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Accou
         output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
         limits=_limits(values.get("limits") or {}),
         windows=_windows(values.get("windows") or {}),
-        media=_media(values.get("media") or {}),
+        media=_media(media),
+        levers=EVERY_LEVER if levers is None else tuple(levers),
+        strip_metadata=bool(strip),
+        history=History(**{key: value for key, value in (values.get("history") or {}).items() if value is not None}),
         labels=MappingProxyType({k: v for k, v in (values.get("labels") or {}).items() if v is not None}),
         **plain,
     )
@@ -127,16 +134,30 @@ def _windows(values: Mapping[str, Any]) -> Mapping[Period, Window]:
 def _media(values: Mapping[str, Any]) -> Mapping[Modality, MediaSettings]:
     media = {}
     for key, body in values.items():
-        given = {name: value for name, value in (body or {}).items() if value is not None and name != "apply"}
+        given = {name: value for name, value in (body or {}).items() if value is not None}
+        always = given.pop("apply", None) == "always"
         if "clip" in given:
             given["clip"] = parse_clip(given["clip"])
         if "fps" in given:
             given["fps"] = float(given["fps"])
         if "resolution" in given:
             given["resolution"] = MediaResolution(given["resolution"])
+        if "floor" in given:
+            given["floor"] = _floor(given["floor"])
         if given:
-            media[Modality(key.upper())] = MediaSettings(**given)
+            media[Modality(key.upper())] = MediaSettings(always=always, **given)
     return MappingProxyType({modality: media[modality] for modality in Modality if modality in media})
+
+
+def _floor(value: str | Mapping[str, Any]) -> Floor:
+    """Of a picture the resolution alone, as one word."""
+    body: dict[str, Any] = {"resolution": value} if isinstance(value, str) else dict(value)
+    body = {key: given for key, given in body.items() if given is not None}
+    if "resolution" in body:
+        body["resolution"] = MediaResolution(body["resolution"])
+    if "fps" in body:
+        body["fps"] = float(body["fps"])
+    return Floor(**body)
 
 
 def _safety(values: Mapping[str, Any]) -> Safety:

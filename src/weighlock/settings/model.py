@@ -13,6 +13,7 @@ from types import MappingProxyType
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
+from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork
 from weighlock.planning.limits import Limits
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.written import listed, quoted
@@ -108,6 +109,10 @@ class Window:
     """Fraction of the budget, 0 < warn_at ≤ 1."""
 
 
+def _seconds(value: float) -> str:
+    return f"{Decimal(f'{value:.15g}'):f}s"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clip:
     """A span of a recording, in seconds. Exactly one of `first_s`, `last_s` or the pair (`start_s`, `end_s`) is set."""
@@ -128,22 +133,36 @@ class Clip:
 
     def __str__(self) -> str:
         if self.first_s is not None:
-            return f"first {self.first_s:.15g}s"
+            return f"first {_seconds(self.first_s)}"
         if self.last_s is not None:
-            return f"last {self.last_s:.15g}s"
-        end = "" if self.end_s is None else f"{self.end_s:.15g}s"
-        return f"{self.start_s or 0.0:.15g}s-{end}"
+            return f"last {_seconds(self.last_s)}"
+        end = "" if self.end_s is None else _seconds(self.end_s)
+        return f"{_seconds(self.start_s or 0.0)}-{end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaSettings:
-    """Settings every medium of one modality is weighed at, unless the caller names others. `None` is the default."""
+    """What an endpoint wants of media of one modality, where the caller asks for nothing. `None` is the default."""
 
+    always: bool = True
+    """Whether it is sent so always (`apply: always`), or only once a request is over its limits."""
     resolution: MediaResolution | None = None
     clip: Clip | None = None
-    """Video only."""
+    """Video and audio."""
     fps: float | None = None
     """Frames sampled a second, 0 < fps ≤ 24. Video only."""
+    floor: Floor | None = None
+    """Below which no lever goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Media re-sent from earlier turns."""
+
+    keep_media: int = 8
+    """The newest ones of a conversation that no lever turns into notes."""
+    batch: int = 4
+    """How many change together, so that the prompt's prefix breaks rarely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +194,12 @@ class Endpoint:
     limits: Limits = field(default_factory=Limits)
     windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
+    levers: tuple[Lever, ...] = EVERY_LEVER
+    """In the order they are moved to make a request fit."""
+    strip_metadata: bool = False
+    """Whether what says where, when and by whom a medium was made is taken out before it is sent."""
+    local_work: LocalWork = LocalWork.BYTES_ONLY
+    history: History = field(default_factory=History)
     owner: str | None = None
     """Whom a refusal names."""
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
+from weighlock.planning.levers import Lever, LocalWork
 from weighlock.request import Backend
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
@@ -34,16 +35,8 @@ NOT_YET = frozenset(
         "service",
         "observe",
         "count",
-        "prepare_deadline_s",
-        "local_work",
         "session",
-        "history",
-        "media.levers",
-        "media.strip_metadata",
-        "media.image.floor",
-        "media.video.floor",
-        "media.audio.floor",
-        "media.document.floor",
+        "prepare_deadline_s",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -162,34 +155,59 @@ class WindowsSection(_Section):
     month: WindowSection | None = None
 
 
-class _ModalitySection(_Section):
-    apply: Literal["always"] | None = Field(None, description="Required: what applies only when needed is not weighed.")
+Rate = Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=24)]
 
-    @model_validator(mode="after")
-    def _applies(self) -> _ModalitySection:
-        if self.model_fields_set - {"apply"} and self.apply is None:
-            raise ValueError("this version weighs only what always applies; add `apply: always`")
-        return self
+
+class _ModalitySection(_Section):
+    apply: Literal["always"] | None = Field(None, description="Else only where a request is over its limits.")
 
 
 class ImageSection(_ModalitySection):
     resolution: Level | None = None
+    floor: Level | None = Field(None, description="No lever goes below it.")
 
 
 class DocumentSection(_ModalitySection):
+    resolution: Level | None = None
+    floor: Level | None = Field(None, description="No lever goes below it.")
+
+
+class VideoFloorSection(_Section):
+    fps: Rate | None = None
+    seconds: Annotated[Seconds, Field(gt=0)] | None = None
     resolution: Level | None = None
 
 
 class VideoSection(_ModalitySection):
     resolution: Level | None = None
     clip: ClipText | None = None
-    fps: Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=24)] | None = None
+    fps: Rate | None = None
+    floor: VideoFloorSection | None = Field(None, description="No lever goes below it.")
+
+
+class AudioFloorSection(_Section):
+    seconds: Annotated[Seconds, Field(gt=0)] | None = None
+
+
+class AudioSection(_ModalitySection):
+    clip: ClipText | None = None
+    floor: AudioFloorSection | None = Field(None, description="No lever goes below it.")
 
 
 class MediaSection(_Section):
     image: ImageSection | None = None
     video: VideoSection | None = None
+    audio: AudioSection | None = None
     document: DocumentSection | None = None
+    levers: list[Lever] | None = Field(None, description="In the order they are moved; left out, every one.")
+    strip_metadata: bool | None = Field(None, description="What says where and by whom a medium was made is taken out.")
+
+
+class HistorySection(_Section):
+    keep_media: Count | None = Field(None, description="The newest media of a conversation that always stay.")
+    batch: Annotated[int, BeforeValidator(_number), Field(ge=1, le=1000)] | None = Field(
+        None, description="How many older ones change together, so that the prompt cache survives."
+    )
 
 
 class OutputTokensSection(_Section):
@@ -211,6 +229,8 @@ class EndpointSection(_Section):
     limits: LimitsSection | None = Field(None, description="Of one request, inclusive.")
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
     media: MediaSection | None = None
+    local_work: LocalWork | None = Field(None, description="What may be done to the bytes of a medium.")
+    history: HistorySection | None = Field(None, description="Media re-sent from earlier turns.")
     owner: str | None = None
     labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weighlock.planning.cost import Contract, Rates
+from weighlock.planning.levers import Floor
 from weighlock.request import Modality
 from weighlock.settings.model import Account, Endpoint, MediaSettings, Safety, Settings, Window
 
@@ -58,7 +59,13 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "tokens": _tokens_document(limits.tokens),
         },
         "windows": {period.value: _window_document(window) for period, window in endpoint.windows.items()},
-        "media": {modality.value.lower(): _media_document(media) for modality, media in endpoint.media.items()},
+        "media": {
+            **{modality.value.lower(): _media_document(modality, media) for modality, media in endpoint.media.items()},
+            "levers": list(endpoint.levers),
+            "strip_metadata": endpoint.strip_metadata,
+        },
+        "local_work": endpoint.local_work,
+        "history": {"keep_media": endpoint.history.keep_media, "batch": endpoint.history.batch},
         "labels": dict(endpoint.labels),
     }
 
@@ -82,13 +89,26 @@ def _window_document(window: Window) -> dict[str, Any]:
     }
 
 
-def _media_document(media: MediaSettings) -> dict[str, Any]:
+def _media_document(modality: Modality, media: MediaSettings) -> dict[str, Any]:
     values = {
+        "apply": "always" if media.always else None,
         "resolution": media.resolution,
         "clip": None if media.clip is None else str(media.clip),
         "fps": None if media.fps is None else Decimal(repr(media.fps)),
+        "floor": None if media.floor is None else _floor_document(modality, media.floor),
     }
-    return {"apply": "always", **{key: value for key, value in values.items() if value is not None}}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _floor_document(modality: Modality, floor: Floor) -> Any:
+    numbers = {"fps": Decimal(repr(floor.fps)), "seconds": Decimal(repr(floor.seconds))}
+    match modality:
+        case Modality.VIDEO:
+            return {**numbers, "resolution": floor.resolution}
+        case Modality.AUDIO:
+            return {"seconds": numbers["seconds"]}
+        case _:
+            return floor.resolution
 
 
 def _safety_document(safety: Safety) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from weighlock.codecs import wire
+from weighlock.codecs import answers, wire
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import (
     Anomaly,
@@ -39,7 +39,7 @@ EVERY_KIND = [
 def test_every_kind_of_facts_survives_the_journey(facts: Any) -> None:
     sent = Probed(facts=facts, anomalies=(Anomaly(code="duration_mismatch", detail="1 s, 2 s"),))
 
-    assert wire.load_probed(wire.dump_probed(sent)) == sent
+    assert answers.load_probed(wire.dump_probed(sent)) == sent
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_every_kind_of_facts_survives_the_journey(facts: Any) -> None:
 def test_an_answer_no_honest_child_gives_is_inconsistent(answer: bytes | dict[str, Any]) -> None:
     payload = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
-    with pytest.raises(wire.InconsistentAnswer):
-        wire.load_probed(payload)
+    with pytest.raises(answers.InconsistentAnswer):
+        answers.load_probed(payload)
 
 
 @pytest.mark.parametrize("kind", [MalformedMedia, UnsupportedMedia, MediaTooLarge])
 def test_a_verdict_arrives_as_the_error_it_was(kind: type[MalformedMedia]) -> None:
     with pytest.raises(kind, match="no good") as caught:
-        wire.load_probed(wire.dump_failure(kind("no good", pages=3, limit="memory", secret=object())))
+        answers.load_probed(wire.dump_failure(kind("no good", pages=3, limit="memory", secret=object())))
 
     assert caught.value.figures == {"pages": 3, "limit": "memory"}
 

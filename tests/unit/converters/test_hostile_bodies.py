@@ -50,9 +50,9 @@ DAY = RuleBook.packaged().generation("gemini-3").checked_on
 
 @pytest.fixture
 def bounded() -> Iterator[None]:
-    begin = time.perf_counter()
+    begin = time.process_time()
     yield
-    assert time.perf_counter() - begin < MOST_S
+    assert time.process_time() - begin < MOST_S
 
 
 @pytest.mark.parametrize(

@@ -709,11 +709,11 @@ def test_a_broken_medium_in_a_tool_result_leaves_a_note_so_that_the_session_heal
 def test_thousands_of_parallel_calls_are_matched_in_time_by_their_number() -> None:
     calls = [call(f"f{at % 7}", f"c{at}") for at in range(20_000)]
     results = [result(name=f"f{at % 7}") for at in range(20_000)]
-    begin = time.perf_counter()
+    begin = time.process_time()
 
     screened(request_of(user(text("go")), model(*calls), user(*results)))
 
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
 
 
 def test_lines_in_a_tool_s_name_stay_within_its_tag() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from weighlock.errors import ConfigError
+from weighlock.planning.levers import Floor, Lever, LocalWork
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.settings import (
     PACKAGED,
@@ -20,6 +21,7 @@ from weighlock.settings import (
     find,
     load,
 )
+from weighlock.settings.model import History, MediaSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -162,12 +164,30 @@ def test_a_resolution_clip_and_fps_that_always_apply_are_read(tmp_path: Path) ->
     assert video.clip.span(240.0) == (180.0, 240.0)
 
 
-def test_media_settings_that_would_apply_only_when_needed_are_refused(tmp_path: Path) -> None:
-    problem = only_mistake(tmp_path, BASE.replace("    mode: enforce\n", "    media: {video: {fps: 0.5}}\n"))
-
-    assert problem.endswith(
-        "endpoints.bug_triage.media.video: this version weighs only what always applies; add `apply: always`"
+def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> None:
+    media = "{levers: [clip, fps], image: {floor: high}, video: {fps: 0.5, clip: last 60s, floor: {seconds: 20}}}"
+    text = BASE.replace(
+        "    mode: enforce\n", f"    media: {media}\n    local_work: never\n    history: {{batch: 2}}\n"
     )
+
+    endpoint = loaded(tmp_path, text).endpoint("bug_triage")
+
+    assert endpoint.levers == (Lever.CLIP, Lever.FPS)
+    assert endpoint.local_work is LocalWork.NEVER
+    assert endpoint.history == History(keep_media=8, batch=2)
+    assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
+    video = endpoint.media[Modality.VIDEO]
+    assert (video.always, video.fps, video.floor) == (False, 0.5, Floor(seconds=20.0))
+
+
+def test_metadata_stays_at_home_only_where_an_endpoint_says_so(tmp_path: Path) -> None:
+    text = BASE.replace("    mode: enforce\n", "    media: {strip_metadata: true, levers: [reencode]}\n")
+
+    settings = loaded(tmp_path, text)
+
+    assert settings.endpoint("bug_triage").strip_metadata
+    assert settings.endpoint("bug_triage").levers == (Lever.REENCODE,)
+    assert not settings.default.strip_metadata
 
 
 def test_safety_mime_and_pricing_are_read(tmp_path: Path) -> None:
@@ -402,7 +422,7 @@ class TestMistakes:
         assert "weighlock.yaml:19: endpoints: given twice; first at" in problem
         assert problem.endswith("weighlock.yaml:11")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "history: {keep_media: 3}", "count: {when: auto}"])
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "prepare_deadline_s: 3", "count: {when: auto}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:

@@ -1,0 +1,84 @@
+"""What `weighlock fit` is asked to fit: a request from its file, or files as one request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weighlock.cli.check import file_part, spooled_input, walk
+from weighlock.cli.printable import printable
+from weighlock.cli.request_file import FORMS, Broken, Loaded, read_any, sorted_out
+from weighlock.request import MediaPart, OpaquePart, Part, Place, Request, TextPart, ToolResultPart, Turn
+
+
+def read_request(
+    paths: Sequence[str], taken_as: str, text: str | None, stack: ExitStack, max_bytes: int
+) -> tuple[Loaded | None, Request]:
+    """The request that was named, and the file it stood in; files become a request of one turn.
+
+    Raises:
+        InputError: a file that has to be a request is none.
+    """
+    named = [one for path in paths for one in _parts_of(path, stack, max_bytes)]
+    if taken_as in FORMS:
+        if len(named) > 1:
+            raise click.UsageError(f"--as {taken_as} names one request")
+        loaded = read_any(named[0], taken_as, max_bytes)
+        found: list[Loaded | MediaPart] = [loaded]
+    else:
+        found = []
+        for one in sorted_out(named, taken_as, max_bytes):
+            if isinstance(one, Broken):
+                raise one.error
+            if not isinstance(one, str):
+                found.append(one)
+    if len(found) == 1 and isinstance(found[0], Loaded):
+        if text is not None:
+            raise click.UsageError("--text goes with files; the request has its own")
+        return found[0], found[0].request
+    requests = [one.label for one in found if isinstance(one, Loaded)]
+    if requests:
+        raise click.UsageError(f"{printable(requests[0])} is a request; fit one at a time, or take it --as file")
+    parts: list[Part] = [one for one in found if isinstance(one, MediaPart)]
+    if text is not None:
+        parts.append(TextPart(text=text))
+    return None, Request(turns=(Turn(role="user", parts=tuple(parts)),))
+
+
+def _parts_of(path: str, stack: ExitStack, max_bytes: int) -> Iterator[MediaPart]:
+    if path == "-":
+        yield MediaPart(source=spooled_input(stack, max_bytes), label="standard input")
+    elif os.path.isdir(path):  # noqa: PTH112  # as in `check`
+        yield from map(file_part, walk(path))
+    else:
+        yield file_part(path)
+
+
+def pinned(request: Request, pins: Sequence[str]) -> Request:
+    """The request with the named parts pinned; the same object where none is named."""
+    if not pins:
+        return request
+    left = set(pins)
+
+    def pin(place: Place, part: Part | OpaquePart) -> Any:
+        if isinstance(part, ToolResultPart):
+            media = tuple(pin(place._replace(medium=nth), one) for nth, one in enumerate(part.media))
+            return replace(part, media=media) if media else part
+        names = {part.label, Path(part.label).name, str(place)} & {*pins} if isinstance(part, MediaPart) else set()
+        left.difference_update(names)
+        return replace(part, pinned=True) if isinstance(part, MediaPart) and names else part
+
+    turns = tuple(
+        replace(turn, parts=tuple(pin(Place(number, at), part) for at, part in enumerate(turn.parts)))
+        for number, turn in enumerate(request.turns)
+    )
+    if left:
+        known = ", ".join(part.label for _, part, _ in list(request.media())[:10])
+        raise click.BadParameter(f"no part {printable(min(left))}; there is {printable(known)}", param_hint="--pin")
+    return replace(request, turns=turns)

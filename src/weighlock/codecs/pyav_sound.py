@@ -1,0 +1,220 @@
+"""Sound out of a decoder, cut to the sample, without gaps, and into an encoder. Runs in the confined child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import av
+
+from weighlock.codecs import pyav, tally
+from weighlock.codecs.pcm import Clock, Line
+from weighlock.codecs.pyav_film import Film
+
+_SLACK_S = Fraction(1, 50)
+"""Time stamps may be off by this much before samples are dropped or silence is put in."""
+_LEAP_S = Fraction(1, 4)
+"""A jump of the time stamps past this is no drift."""
+_PIECE = 4096
+_RATES = {
+    "aac": (96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000),
+    "libmp3lame": (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
+    "libopus": (48000, 24000, 16000, 12000, 8000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """An encoder of sound, and what it is given."""
+
+    codec: str
+    sample_format: str
+    """Packed, in which pieces are cut; the encoder's own is its business."""
+    most_channels: int = 2
+    bits_per_channel: int = 0
+
+    def rate(self, wanted: int) -> int:
+        known = _RATES.get(self.codec)
+        if known is None:
+            return max(1, wanted)
+        return min(known, key=lambda rate: (rate < wanted, abs(rate - wanted)))
+
+
+AAC = Voice("aac", "flt", 2, 64_000)
+
+
+class SoundEncoder:
+    """Decodes one stream and encodes what lies between two places of it, its first sample at time zero.
+
+    A stream that begins later is preceded by silence; a gap in it is filled.
+    """
+
+    def __init__(
+        self, output: Any, film: Film, stream: Any, voice: Voice, start_s: Fraction, end_s: Fraction | None
+    ) -> None:
+        decoder = stream.codec_context
+        self._decoder = decoder
+        self._film = film
+        self._start_s = start_s
+        self._rate = decoder.sample_rate or 48_000
+        channels = max(1, decoder.layout.nb_channels)
+        fits = channels <= voice.most_channels
+        self._layout = decoder.layout.name if fits and channels > 2 else ("mono" if channels == 1 else "stereo")
+        self._channels = channels if fits else 2
+        self._format = voice.sample_format
+        self._sample_bytes = self._channels * av.AudioFormat(voice.sample_format).bytes
+        end_s = film.end_s(stream, end_s)
+        end = None if end_s is None else max(0, round((end_s - start_s) * self._rate))
+        lasts_s = Fraction(film.container.duration or 0, 1_000_000)
+        self._line = Line(slack=int(_SLACK_S * self._rate), end=end)
+        self._clock = Clock(
+            leap=int(_LEAP_S * self._rate), farthest=end or max(1, round((lasts_s - start_s + 1) * self._rate))
+        )
+        self._packing: Any = None
+        self.stream = output.add_stream(voice.codec, rate=voice.rate(self._rate))
+        self.stream.codec_context.layout = self._layout
+        if voice.bits_per_channel:
+            self.stream.codec_context.bit_rate = voice.bits_per_channel * self._channels
+        self._base = stream.time_base
+        self.failures = 0
+        self._given = 0
+        self.pending = bytearray()
+
+    @property
+    def done(self) -> bool:
+        return self._line.full
+
+    @property
+    def seconds(self) -> Fraction:
+        """Sound laid so far."""
+        return Fraction(self._line.next, self._rate)
+
+    def feed(self, packet: Any) -> Iterator[Any]:
+        """Packets that are ready."""
+        for frame in self._decoded(packet):
+            if not self.done:
+                yield from self._take(frame)
+
+    def finish(self) -> Iterator[Any]:
+        for frame in self._decoded(None):
+            if not self.done:
+                yield from self._take(frame)
+        yield from self._encode(last=True)
+        yield from self.stream.encode(None)
+
+    def _decoded(self, packet: Any) -> list[Any]:
+        try:
+            return list(self._decoder.decode(packet))
+        except MemoryError:
+            raise
+        except pyav.READ_ERRORS as error:
+            pyav.refuse_no_memory(error)
+            self.failures += 1
+            return []
+
+    def _take(self, frame: Any) -> Iterator[Any]:
+        base = frame.time_base or self._base
+        at = None
+        if frame.pts is not None and base:
+            at = round((frame.pts * base - self._film.start - self._start_s) * self._rate)
+        for packed in self._packed(frame):
+            piece = self._line.lay(self._clock.mend(at, packed.samples), packed.samples)
+            yield from self._silence(piece.silence)
+            first = piece.skip * self._sample_bytes
+            # The plane may be longer than its samples.
+            self.pending += memoryview(packed.planes[0])[first : first + piece.take * self._sample_bytes]
+            at = None
+        yield from self._encode(last=False)
+
+    def _packed(self, frame: Any) -> list[Any]:
+        try:
+            if self._packing is None:
+                self._packing = av.AudioResampler(format=self._format, layout=self._layout, rate=self._rate)
+            return list(self._packing.resample(frame))
+        except MemoryError:
+            raise
+        except (*pyav.READ_ERRORS, AttributeError):
+            pass
+        # Another layout or rate than before: begin anew.
+        try:
+            self._packing = av.AudioResampler(format=self._format, layout=self._layout, rate=self._rate)
+            return list(self._packing.resample(frame))
+        except (*pyav.READ_ERRORS, AttributeError):
+            self.failures += 1
+            return []
+
+    def _silence(self, samples: int) -> Iterator[Any]:
+        while samples > 0:
+            some = min(samples, 1 << 16)
+            self.pending += bytes(some * self._sample_bytes)
+            samples -= some
+            yield from self._encode(last=False)
+
+    def _encode(self, *, last: bool) -> Iterator[Any]:
+        piece_bytes = _PIECE * self._sample_bytes
+        while len(self.pending) >= piece_bytes or (last and self.pending):
+            piece = bytes(self.pending[:piece_bytes])
+            del self.pending[:piece_bytes]
+            samples = len(piece) // self._sample_bytes
+            frame = av.AudioFrame(format=self._format, layout=self._layout, samples=samples)
+            frame.planes[0].update(piece.ljust(frame.planes[0].buffer_size, b"\0"))
+            frame.sample_rate, frame.pts, frame.time_base = self._rate, self._given, Fraction(1, self._rate)
+            self._given += samples
+            yield from self.stream.encode(frame)
+
+
+class SoundCopier:
+    """Passes packets on, with the file's start at time zero, from `start_s` until `end_s`."""
+
+    def __init__(self, output: Any, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None) -> None:
+        self.failures = 0
+        self._film = film
+        self._source = stream
+        self.stream = output.add_stream_from_template(stream, opaque=True)
+        self._first = film.ticks(start_s, stream)
+        end_s = film.end_s(stream, end_s)
+        self._end = None if end_s is None else film.ticks(end_s, stream)
+        self._from_start = start_s == 0
+        self._last: int | None = None
+        self._frame = round(Fraction(tally.frame_s(stream)) / stream.time_base)
+        self._clock = Clock(leap=int(_LEAP_S / stream.time_base), farthest=None)
+        self.done = False
+        self.seconds = Fraction(0)
+
+    def feed(self, packet: Any) -> Iterator[Any]:
+        if packet.is_corrupt or _is_cut(packet):
+            self.failures += 1
+            return
+        at = packet.pts if packet.pts is not None else packet.dts
+        if at is None and self._last is None:
+            at = self._first
+        lasts = max(1, self._frame or packet.duration or 1)
+        at = self._clock.mend(at, lasts)
+        if self._end is not None and at >= self._end:
+            self.done = True
+            return
+        # What lies before the start of the file is what its decoder needs to settle.
+        if at + lasts <= self._first and not self._from_start:
+            return
+        if self._last is not None and at <= self._last:
+            return
+        self._last = at
+        lasts = lasts if self._end is None else min(lasts, self._end - at)
+        packet.pts = packet.dts = at - self._first
+        packet.duration = lasts
+        self.seconds = (at - self._first + lasts) * self._source.time_base
+        packet.stream = self.stream
+        yield packet
+
+    def finish(self) -> Iterator[Any]:
+        return iter(())
+
+
+def _is_cut(packet: Any) -> bool:
+    """Whether a frame of bare AAC says that it is longer than what there is of it, as at the end of a cut stream."""
+    head = bytes(memoryview(packet)[:6])
+    if len(head) < 6 or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or packet.stream.codec_context.name != "aac":
+        return False
+    return bool(((head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5) > packet.size)

@@ -1,0 +1,139 @@
+"""Clips and thins out films. Runs in the confined child; its door for the worker is `make`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import IO, Any
+
+from weighlock.codecs import pyav
+from weighlock.codecs.job import Context
+from weighlock.codecs.outcome import Outcome
+from weighlock.codecs.pyav_film import Film, exact
+from weighlock.codecs.pyav_output import Held, counted, output
+from weighlock.codecs.pyav_pictures import PictureTrack
+from weighlock.codecs.pyav_remux import copy_film, may_copy
+from weighlock.codecs.pyav_shown import Incomplete, Pictures, pictures
+from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
+from weighlock.codecs.tally import codec_name
+from weighlock.codecs.window import Window
+from weighlock.errors import MalformedMedia
+from weighlock.media.work import VideoWork
+
+_COPIED_SOUND = {"aac", "mp3"}
+_LOST_S = 0.5
+
+
+def warm_up() -> None:
+    """Import what PyAV imports on first use."""
+    pyav.warm_up()
+
+
+def make(window: Window, out: IO[bytes], work: VideoWork, context: Context) -> Outcome:
+    """Write the film `work` asks for.
+
+    Raises:
+        InputError: it cannot be read, or nothing of it can be saved.
+    """
+    with Film(window, context) as film:
+        if may_copy(film, work):
+            return copy_film(film, out, work, context)
+        try:
+            return _Again(film, out, work, context, thrifty=True).make()
+        except Incomplete:
+            pass
+    # A picture was not where the packets said: decode everything instead.
+    out.seek(0)
+    out.truncate()
+    with Film(window, context) as film:
+        return _Again(film, out, work, context, thrifty=False).make()
+
+
+class _Again:
+    """A film encoded again."""
+
+    def __init__(self, film: Film, out: IO[bytes], work: VideoWork, context: Context, *, thrifty: bool) -> None:
+        self._film, self._out, self._work, self._context = film, out, work, context
+        self._thrifty = thrifty
+        self._start_s = exact(work.start_s or 0.0)
+        self._end_s = None if work.end_s is None else exact(work.end_s)
+        self._most = (work.max_width_px, work.max_height_px)
+        self._index = film.picture().index
+        sound, self._notes = film.sound()
+        self._sound_index = sound.index if sound is not None and work.keep_sound else None
+        if not work.keep_sound:
+            self._notes = ()
+
+    def make(self) -> Outcome:
+        film = self._film
+        timeline, begin_s = film.timeline(self._index, self._start_s, self._end_s)
+        if not len(timeline):
+            raise MalformedMedia("it holds no picture between the places asked for")
+        film.keep(*(film.container.streams[i] for i in (self._index, self._sound_index) if i is not None))
+        film.rewind(begin_s, stream=film.container.streams[self._index])
+        stream = film.container.streams[self._index]
+        span_s = (self._start_s, self._end_s)
+        found = pictures(film, stream, timeline, span_s, self._work.fps, thrifty=self._thrifty)
+        with output(self._out, "mp4", film, strip=self._work.strip_metadata) as written:
+            last_s = self._write(Held(written), found)
+        return Outcome(mime="video/mp4", notes=(*self._notes, *self._losses(found, last_s)))
+
+    def _write(self, written: Held, found: Pictures) -> Fraction:
+        """Everything, in the order it is stored; returns where the pictures end, from the start of the clip."""
+        film = self._film
+        stream = film.container.streams[self._index]
+        track = PictureTrack(written, stream, found.rate(), self._context.encoding, self._most)
+        sound = self._sound(written.container)
+        for packet in film.packets():
+            if packet.stream_index == self._index:
+                self._tell(packet, stream, found)
+                for at_s, frame in found.feed(packet):
+                    track.write(frame, at_s)
+            elif sound is not None and not sound.done:
+                written.mux(sound.feed(packet))
+            if found.done and (sound is None or sound.done):
+                break
+        for at_s, frame in found.finish():
+            track.write(frame, at_s)
+        last_s = found.last_s()
+        track.finish(last_s)
+        if sound is not None:
+            written.mux(sound.finish())
+            if sound.failures:
+                lost = f"{counted(sound.failures, 'packet')} of its sound could not be decoded"
+                self._notes = (*self._notes, lost)
+        return last_s
+
+    def _tell(self, packet: Any, stream: Any, found: Pictures) -> None:
+        if packet.pts is not None and found.end_s is not None and found.end_s > self._start_s:
+            first = float(self._start_s + self._film.start)
+            length_s = float(found.end_s - self._start_s)
+            self._context.progress((packet.pts * float(stream.time_base) - first) / length_s)
+
+    def _sound(self, output: Any) -> SoundEncoder | SoundCopier | None:
+        if self._sound_index is None:
+            return None
+        stream = self._film.container.streams[self._sound_index]
+        if self._start_s == 0 and self._end_s is None and codec_name(stream) in _COPIED_SOUND:
+            return SoundCopier(output, self._film, stream, self._start_s, None)
+        return SoundEncoder(output, self._film, stream, AAC, self._start_s, self._end_s)
+
+    def _losses(self, found: Pictures, last_s: Fraction) -> Iterator[str]:
+        film = self._film
+        if found.note:
+            yield found.note
+        failures = found.decoder.failures
+        promised_s = film.promised_s(film.container.streams[self._index])
+        wanted_s = min(promised_s, float(self._end_s)) if self._end_s is not None else promised_s
+        missing_s = wanted_s - float(self._start_s + last_s)
+        if found.end_s is not None:
+            missing_s = max(missing_s, float(found.end_s - self._start_s - last_s))
+        if missing_s > _LOST_S or (missing_s > 0.05 and (failures or film.damage)):
+            yield f"the last {missing_s:,.1f} s could not be decoded"
+        elif failures or film.damage:
+            what = (
+                f"{counted(failures, 'packet')} of its pictures could not be decoded"
+                if failures
+                else "its end is damaged"
+            )
+            yield what

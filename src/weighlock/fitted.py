@@ -1,0 +1,196 @@
+"""A request made to fit, and its receipt: as JSON values for programs, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from weighlock.errors import BudgetExceeded
+from weighlock.media.work import Made, Work
+from weighlock.planning.admit import LimitCheck, Verdict
+from weighlock.planning.levers import Lever
+from weighlock.planning.obstacles import Obstacle
+from weighlock.planning.shape import Shaped
+from weighlock.planning.steps import Plan, Step
+from weighlock.report import SCHEMA, Report, part_dict, scale_dict
+from weighlock.request import Request
+from weighlock.screening_report import screening_dict
+
+_MOST_PARTS, _MOST_OBSTACLES, _MOST_NAMES = 5, 6, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A request made to fit its endpoint's limits, and the receipt."""
+
+    request: Request
+    """As it would be sent. What is over stays over where no lever reaches: `fits` says so."""
+    before: Report
+    """As the caller sent it, once screened."""
+    after: Report
+    plan: Plan
+    works: Mapping[int, Work]
+    """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """Why no part gets lighter still."""
+    made: Mapping[int, Made] = field(default_factory=lambda: MappingProxyType({}))
+    """What came of the works, by the same part."""
+    files: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """The media that were made, by the same part."""
+    shaped: tuple[Shaped, ...] = field(default=(), repr=False)
+    """The media as planned, in the order of the parts."""
+    traced: tuple[int, ...] = ()
+    """Parts that keep their metadata though the endpoint wants it out: of a format it is not known how, or with no work
+    allowed on their bytes."""
+    original: Request = field(default_factory=lambda: Request(turns=()), repr=False)
+    """As the caller sent it."""
+
+    @property
+    def is_sendable(self) -> bool:
+        """Whether the service would take it, whatever the budget says."""
+        screening = self.before.screening
+        refused = self.after.refused or any(
+            part.error or (part.refused and at not in self.works) for at, part in enumerate(self.after.parts)
+        )
+        return not refused and not (screening is not None and screening.errors)
+
+    @property
+    def verdict(self) -> Verdict:
+        """On the request as its media were made, or as planned where nothing had to be made."""
+        return self.after.verdict if self.made else self.plan.verdict
+
+    @property
+    def fits(self) -> bool:
+        """Whether every limit holds, by the high estimate."""
+        return not self.verdict.over
+
+    def demand_fit(self) -> None:
+        """Does nothing where every limit holds.
+
+        Raises:
+            BudgetExceeded: what costs what, the lowest total that can be reached, and what stands in the way.
+        """
+        if not self.fits:
+            raise self.exceeded()
+
+    def exceeded(self) -> BudgetExceeded:
+        """What costs what, the lowest total that can be reached, and what stands in the way."""
+        scale, over = self.after.scale, self.verdict.over
+        return BudgetExceeded(
+            " ".join(self._sentences()),
+            endpoint=scale.endpoint,
+            owner=scale.owner,
+            limits={check.name: {"limit": str(check.limit), "lowest_reachable": str(check.high)} for check in over},
+            lowest_reachable_tokens=self.after.total.high,
+            in_the_way=[one.knob for one in self._in_the_way() if one.knob],
+        )
+
+    def _sentences(self) -> Iterator[str]:
+        scale, over = self.after.scale, self.verdict.over
+        broken = "; ".join(f"{_name(check)} {_amount(check)}, limit {_limit(check)}" for check in over)
+        yield f"{scale.endpoint} refuses: {'as it was made' if self.made else 'even at its lightest'} {broken}."
+        heavy = sorted(self.after.parts, key=lambda part: -part.total.high)[:_MOST_PARTS]
+        costs = ", ".join(f"{part.examined.label} {part.total.high:,}" for part in heavy if part.total.high)
+        yield f"{'In all' if self.made else 'Lowest reachable total'} {self.after.total.high:,} tokens: {costs}."
+        if told := self._in_the_way():
+            yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
+        knobs = " and ".join(f"limits.{check.name}" for check in over)
+        yield f"Raise {knobs} of {scale.endpoint}, or send less."
+        if scale.owner:
+            yield f"Owner: {scale.owner}."
+
+    def _in_the_way(self) -> list[Obstacle]:
+        """What the endpoint or the caller could change, of the heaviest parts first."""
+        weight = {at: part.total.high for at, part in enumerate(self.after.parts)}
+        told = [one for one in self.obstacles if one.knob is not None or one.lever is None]
+        return sorted(told, key=lambda one: (-weight[one.part], one.part))
+
+    def obstacles_in_words(self, told: Sequence[Obstacle]) -> list[str]:
+        """`recording.mp4: fps: floor 0.2 fps (media.video.floor.fps)`; parts that stop at the same together."""
+        alike: dict[tuple[Lever | None, str, str | None], list[str]] = {}
+        for one in told:
+            label = self.after.parts[one.part].examined.label
+            alike.setdefault((one.lever, one.words, one.knob), []).append(label)
+        return [_obstacle(*stop, labels) for stop, labels in alike.items()]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The receipt as JSON values, `schema` 1."""
+        saved = self.before.total.high - self.after.total.high
+        return {
+            "schema": SCHEMA,
+            **scale_dict(self.after.scale),
+            "fits": self.fits,
+            "breaks_prefix": self.plan.breaks_prefix,
+            "before": {**self.before.sums_dict(), "parts": _parts(self.before)},
+            "after": {**self.after.sums_dict(), "parts": _parts(self.after)},
+            "saved": {"tokens_high": saved, "tokens_likely": self.before.total.likely - self.after.total.likely},
+            "steps": [self._step_dict(step) for step in self.plan.steps],
+            "passed": [self._step_dict(step) for step in self.plan.passed],
+            "not_available": [
+                {"part": one.part, "lever": one.lever and one.lever.value, "words": one.words, "knob": one.knob}
+                for one in self.obstacles
+            ],
+            "works": [
+                {"part": at, "kind": type(work).__name__, **_plain(asdict(work))} for at, work in self.works.items()
+            ],
+            "made": [
+                {
+                    "part": at,
+                    "mime": made.mime,
+                    "size_bytes": made.size_bytes,
+                    "actual_start_s": made.actual_start_s,
+                    "notes": list(made.notes),
+                }
+                for at, made in self.made.items()
+            ],
+            "keep_metadata": list(self.traced),
+            "screening": self.before.screening and screening_dict(self.before.screening, self.before.parts, None),
+            "confinement": self.before.confinement and dict(self.before.confinement),
+        }
+
+    def _step_dict(self, step: Step) -> dict[str, Any]:
+        return {
+            "lever": step.lever.value,
+            "parts": list(step.parts),
+            "sources": [self.before.parts[at].examined.label for at in step.parts],
+            "request_wide": step.request_wide,
+            "words": step.words,
+            "before": asdict(step.before),
+            "after": asdict(step.after),
+            "saved": asdict(step.saved),
+            "saved_bytes": step.saved_bytes,
+            "local": step.local,
+            "why": step.why.value,
+            "breaks_prefix": step.breaks_prefix,
+        }
+
+
+def _obstacle(lever: Lever | None, words: str, knob: str | None, labels: Sequence[str]) -> str:
+    names = ", ".join(labels) if len(labels) <= _MOST_NAMES else f"{labels[0]} and {len(labels) - 1} more"
+    return f"{names}:{f' {lever}:' if lever else ''} {words}{f' ({knob})' if knob else ''}"
+
+
+def _parts(report: Report) -> list[dict[str, Any]]:
+    return [part_dict(part, cost) for part, cost in zip(report.parts, report.costs, strict=True)]
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _name(check: LimitCheck) -> str:
+    return check.modality.lower() if check.modality else {"prompt_tokens": "prompt"}.get(check.name, check.name)
+
+
+def _amount(check: LimitCheck) -> str:
+    return f"${check.high:.4f}" if check.name == "cost_usd" else f"{check.high:,}{_unit(check)}"
+
+
+def _limit(check: LimitCheck) -> str:
+    return f"${check.limit:f}" if check.name == "cost_usd" else f"{check.limit:,}"
+
+
+def _unit(check: LimitCheck) -> str:
+    return "" if check.name in ("media_parts", "bytes") else " tokens"

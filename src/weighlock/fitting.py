@@ -1,0 +1,111 @@
+"""A screened request made to fit its endpoint: plan, shape, write back. Pure but for the scales it is weighed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from weighlock.fitted import Fitted
+from weighlock.planning.conversation import plan_conversation, stages
+from weighlock.planning.levers import LocalWork, is_visual
+from weighlock.planning.obstacles import obstacles
+from weighlock.planning.rewrite import rewritten
+from weighlock.planning.said import request_resolution, request_text
+from weighlock.planning.screen import Finding, Screening
+from weighlock.planning.shape import Shaped, shaped, still_wrong, wishes_of, with_resolution
+from weighlock.planning.steps import Plan
+from weighlock.planning.stripping import without_metadata
+from weighlock.planning.weigh import Examined, Weighed
+from weighlock.report import Report
+from weighlock.request import MediaPart, MediaResolution, Request
+from weighlock.scales import Scales
+
+
+def fit(
+    request: Request,
+    screened: Request,
+    screening: Screening,
+    examined: Sequence[Examined],
+    scales: Scales,
+    confinement: Mapping[str, Any] | None,
+) -> Fitted:
+    """The mildest way to hold the limits. `examined` are the media that are sent, in the order of their findings."""
+    sent = [one for one in screening.findings if one.is_sent]
+    media = scales.parts(examined, standing=False)
+    text = _text(screened, scales)
+    plan = _planned(request, screening, sent, media, text, scales)
+    told = replace(screening, problems=still_wrong(screening.problems, sent, plan))
+    parts = shaped(sent, media, plan)
+    if scales.shaping.local_work is LocalWork.NEVER:
+        parts = [replace(one, work=None) for one in parts]
+    traced: tuple[int, ...] = ()
+    if scales.endpoint.strip_metadata:
+        parts, traced = without_metadata(parts, scales.shaping.local_work)
+    changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
+    to_send = _written(request, screening, sent, parts) if changed else screened
+    level = next((p.controls.media_resolution for p in plan.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
+    return Fitted(
+        request=with_resolution(to_send, level),
+        before=replace(scales.report([*media, text]), screening=told, confinement=confinement),
+        after=replace(scales.report(plan.parts), screening=told, confinement=confinement),
+        plan=plan,
+        works={at: one.work for at, one in enumerate(parts) if one.work is not None},
+        obstacles=obstacles(plan, scales.rules, scales.shaping),
+        shaped=tuple(parts),
+        original=request,
+        traced=traced,
+    )
+
+
+def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart]) -> Request:
+    """The request with what came of the works, by part."""
+    sent = [one for one in screening.findings if one.is_sent]
+    done = [
+        replace(one, finding=replace(one.finding, shaped=made[at])) if at in made else one
+        for at, one in enumerate(fitted.shaped)
+    ]
+    request = _written(fitted.original, screening, sent, done)
+    return with_resolution(request, request_resolution(fitted.request))
+
+
+def labelled(report: Report, fitted: Fitted) -> Report:
+    """The report with the names its parts had before they were worked on."""
+    kept = [part.examined.label for at, part in enumerate(fitted.before.parts) if at not in fitted.plan.removed]
+    parts = (
+        replace(part, examined=replace(part.examined, label=label))
+        for part, label in zip(report.parts, kept, strict=True)
+    )
+    return replace(report, parts=tuple(parts))
+
+
+def _planned(
+    request: Request,
+    screening: Screening,
+    sent: Sequence[Finding],
+    media: Sequence[Weighed],
+    text: Weighed,
+    scales: Scales,
+) -> Plan:
+    history = scales.endpoint.history
+    return plan_conversation(
+        media,
+        text,
+        stages(request, screening, lambda asked: _text(asked, scales)),
+        scales.rules,
+        scales.shaping,
+        scales.judge,
+        wishes_of(sent, media, scales.target),
+        keep=history.keep_media,
+        batch=history.batch,
+    )
+
+
+def _text(request: Request, scales: Scales) -> Weighed:
+    return scales.parts([request_text(request)], standing=False)[0]
+
+
+def _written(request: Request, screening: Screening, sent: Sequence[Finding], parts: Sequence[Shaped]) -> Request:
+    """The request with its media as they are shaped."""
+    of = {id(one): new.finding for one, new in zip(sent, parts, strict=True)}
+    return rewritten(request, replace(screening, findings=tuple(of.get(id(one), one) for one in screening.findings)))

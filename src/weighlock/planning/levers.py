@@ -1,0 +1,260 @@
+"""What can be done to make one medium lighter on this model and backend: ladders of settings, mild to harsh. Pure.
+
+A lever moves a setting the model is known to honour on the wire; where it is not, and local work is allowed, the medium
+itself is cut. Resampling never is a way to fewer tokens: the service samples by time, whatever frames a file has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
+from weighlock.media.work import ImageWork
+from weighlock.planning import reencode
+from weighlock.planning.weigh import Weighed
+from weighlock.request import MediaResolution, Modality
+from weighlock.rules import Controls, ModelRules, WireControl
+
+RESOLUTIONS = (MediaResolution.ULTRA_HIGH, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW)
+"""From the finest."""
+_FPS = (12, 5, 2, 1, 0.5, 0.2, 0.1)
+_SECONDS = (600, 300, 120, 60, 30, 20, 10)
+_PAGES = (500, 200, 100, 50, 20, 10, 5, 2, 1)
+
+
+class Lever(StrEnum):
+    """In the words of `media.levers`."""
+
+    RESOLUTION = "resolution"
+    FPS = "fps"
+    CLIP = "clip"
+    DROP_AUDIO = "drop_audio"
+    PAGES = "pages"
+    HISTORY = "history"
+    REENCODE = "reencode"
+
+
+EVERY_LEVER = tuple(Lever)
+"""The order where an endpoint names none: what is lost least comes first."""
+
+
+class LocalWork(StrEnum):
+    """What may be done to the bytes of a medium."""
+
+    NEVER = "never"
+    BYTES_ONLY = "bytes_only"
+    """Only where it is too big to send."""
+    ALLOWED = "allowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """Below this no lever goes."""
+
+    resolution: MediaResolution = MediaResolution.LOW
+    fps: float = 0.1
+    seconds: float = 10.0
+    pages: int = 1
+
+
+NO_FLOOR = Floor()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How far a lever goes at once, where an endpoint says so (`media.video: {clip: last 60s, fps: 0.5}`)."""
+
+    fps: float | None = None
+    span_s: tuple[float, float] | None = None
+    """Start and end, of this very medium."""
+    resolution: MediaResolution | None = None
+    always: bool = False
+    """Whether it is sent so always, or only once a request is over its limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaping:
+    """What an endpoint allows to be done, and in which order."""
+
+    levers: tuple[Lever, ...] = EVERY_LEVER
+    floors: Mapping[Modality, Floor] = field(default_factory=lambda: MappingProxyType({}))
+    local_work: LocalWork = LocalWork.BYTES_ONLY
+
+    def floor(self, modality: Modality | None) -> Floor:
+        """What holds for a modality; next to nothing where the endpoint says nothing."""
+        return NO_FLOOR if modality is None else self.floors.get(modality, NO_FLOOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One setting of one lever on one part."""
+
+    words: str
+    changes: Mapping[str, Any]
+    """To the part's `Controls`."""
+    local: bool = False
+    """Carried out on the bytes, since the model is not known to honour it on the wire."""
+    work: ImageWork | None = None
+    """What is made of a picture; beside it nothing changes."""
+
+    def on(self, controls: Controls) -> Controls:
+        return replace(controls, **self.changes)
+
+
+def rungs(
+    lever: Lever,
+    part: Weighed,
+    rules: ModelRules,
+    shaping: Shaping,
+    target: Target,
+    *,
+    tokens_count: bool = True,
+    bytes_count: bool = True,
+) -> Iterator[Rung]:
+    """A lever's settings for one part, mild to harsh, none below the floor, none finer than what is set.
+
+    What a picture is encoded again for is told by what counts: there is no sense in fewer bytes where no limit asks.
+    """
+    facts, floor = part.examined.facts, shaping.floor(part.examined.modality)
+    match lever, facts:
+        case Lever.RESOLUTION, ImageFacts() | VideoFacts() | DocumentFacts() if rules.honours_part_resolution:
+            yield from _levels(part, rules, floor, target)
+        case Lever.FPS, VideoFacts() if rules.honours(WireControl.VIDEO_FPS):
+            yield from _rates(part.controls.fps or rules.video(part.controls).default_fps, floor, target)
+        case Lever.CLIP, VideoFacts(duration_s=seconds):
+            yield from _clips(seconds, part.controls, floor, target, _way(WireControl.VIDEO_OFFSETS, rules, shaping))
+        case Lever.CLIP, AudioFacts(duration_s=seconds):
+            yield from _clips(seconds, part.controls, floor, target, _way(WireControl.AUDIO_OFFSETS, rules, shaping))
+        case Lever.DROP_AUDIO, VideoFacts(audio_tracks=tracks) if tracks and not part.controls.drop_sound:
+            local = _way(WireControl.CONTENT_LAYERS, rules, shaping)
+            if local is not None:
+                yield Rung(words="without its sound", changes={"drop_sound": True}, local=local)
+        case Lever.PAGES, DocumentFacts(pages=pages):
+            yield from _pages(pages, part.controls, floor, _way(WireControl.DOCUMENT_PAGES, rules, shaping))
+        case Lever.REENCODE, ImageFacts() if shaping.local_work is not LocalWork.NEVER:
+            fewer_pixels = tokens_count and shaping.local_work is LocalWork.ALLOWED
+            for work in reencode.works(
+                part, rules, floor=floor.resolution, fewer_pixels=fewer_pixels, fewer_bytes=bytes_count
+            ):
+                yield reencode_rung(work)
+        case _:
+            return
+
+
+def request_levels(parts: Sequence[Weighed], shaping: Shaping, targets: Sequence[Target]) -> Iterator[MediaResolution]:
+    """Levels of the whole request, finest first, on a model that knows none of a part.
+
+    One lowers every visual part, so the finest floor among them holds, unless the endpoint names a lower level for some
+    medium (`media.video: {resolution: low}`): that is its wish, and pinning is what keeps another medium out of it.
+    """
+    visual = [at for at, part in enumerate(parts) if is_visual(part)]
+    if not visual:
+        return
+    finest_floor = min(RESOLUTIONS.index(shaping.floor(parts[at].examined.modality).resolution) for at in visual)
+    named = [RESOLUTIONS.index(level) for at in visual if (level := targets[at].resolution)]
+    now = parts[visual[0]].controls.media_resolution
+    finest = 0 if now is MediaResolution.UNSPECIFIED else RESOLUTIONS.index(now)
+    yield from RESOLUTIONS[max(finest + 1, *named, 0) : max(finest_floor, *named, 0) + 1]
+
+
+def is_visual(part: Weighed) -> bool:
+    """Whether a resolution means something to it."""
+    return isinstance(part.examined.facts, ImageFacts | VideoFacts | DocumentFacts)
+
+
+def standing(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target) -> Iterator[tuple[Lever, Rung]]:
+    """What the endpoint sets on every part of a modality (`apply: always`), where the caller is silent.
+
+    A resolution only where the model knows one of a part: of a whole request it is moved where that is needed.
+    """
+    facts, now = part.examined.facts, part.controls
+    silent = now.part_resolution is None and now.media_resolution is MediaResolution.UNSPECIFIED
+    if target.resolution and silent and rules.honours_part_resolution and is_visual(part):
+        yield Lever.RESOLUTION, resolution_rung(target.resolution)
+    if target.fps and now.fps is None and isinstance(facts, VideoFacts) and rules.honours(WireControl.VIDEO_FPS):
+        yield Lever.FPS, fps_rung(target.fps)
+    if target.span_s is not None and not now.clipped and isinstance(facts, VideoFacts | AudioFacts):
+        film = isinstance(facts, VideoFacts)
+        local = _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, rules, shaping)
+        start_s, end_s = target.span_s
+        if local is not None and 0 < end_s - start_s < facts.duration_s:
+            yield Lever.CLIP, clip_rung(start_s, end_s, facts.duration_s, local=local)
+
+
+def _way(control: WireControl, rules: ModelRules, shaping: Shaping) -> bool | None:
+    """Whether it is local work: False on the wire, True where only the bytes can be cut, `None` where nothing may."""
+    if rules.honours(control):
+        return False
+    return True if shaping.local_work is LocalWork.ALLOWED else None
+
+
+def _levels(part: Weighed, rules: ModelRules, floor: Floor, target: Target) -> Iterator[Rung]:
+    now, last = rules.resolution(part.controls), RESOLUTIONS.index(floor.resolution)
+    first = 0 if now is MediaResolution.UNSPECIFIED else RESOLUTIONS.index(now) + 1
+    if target.resolution is not None:
+        first = max(first, min(RESOLUTIONS.index(target.resolution), last))
+    for level in RESOLUTIONS[first : last + 1]:
+        yield resolution_rung(level)
+
+
+def resolution_rung(level: MediaResolution) -> Rung:
+    return Rung(words=f"resolution {level.value}", changes={"part_resolution": level})
+
+
+def reencode_rung(work: ImageWork) -> Rung:
+    return Rung(words=reencode.in_words(work), changes={}, local=True, work=work)
+
+
+def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:
+    least = floor.fps
+    wanted = sorted({*_FPS, *([target.fps] if target.fps else []), least}, reverse=True)
+    if target.fps:
+        wanted = [fps for fps in wanted if fps <= target.fps]
+    for fps in wanted:
+        if least <= fps < now:
+            yield fps_rung(fps)
+
+
+def fps_rung(fps: float) -> Rung:
+    return Rung(words=f"fps {fps:g}", changes={"fps": fps})
+
+
+def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: bool | None) -> Iterator[Rung]:
+    """The end of what is sent now, ever shorter; where the endpoint names a window, that first and then its end."""
+    if local is None:
+        return
+    begin_s = now.start_offset_s or 0.0
+    end_s = seconds if now.end_offset_s is None else min(now.end_offset_s, seconds)
+    if target.span_s is not None and begin_s <= target.span_s[0] < target.span_s[1] <= end_s:
+        start_s, stop_s = target.span_s
+        if floor.seconds <= stop_s - start_s < end_s - begin_s:
+            begin_s, end_s = start_s, stop_s
+            yield clip_rung(begin_s, end_s, seconds, local=local)
+    for length in _SECONDS:
+        if floor.seconds <= length < end_s - begin_s:
+            yield clip_rung(end_s - length, end_s, seconds, local=local)
+
+
+def clip_rung(start_s: float, end_s: float, seconds: float, *, local: bool) -> Rung:
+    length = end_s - start_s
+    words = f"last {length:g}s" if math.isclose(end_s, seconds) else f"{start_s:g}s-{end_s:g}s"
+    return Rung(words=f"clip {words}", changes={"start_offset_s": start_s, "end_offset_s": end_s}, local=local)
+
+
+def _pages(pages: int, now: Controls, floor: Floor, local: bool | None) -> Iterator[Rung]:
+    if local is None:
+        return
+    first = now.first_page or 1
+    left = min(pages, now.last_page or pages) - first + 1
+    for count in _PAGES:
+        if floor.pages <= count < left:
+            words = f"its first {count} pages" if count > 1 else "its first page"
+            if first > 1:
+                words = f"pages {first}-{first + count - 1}" if count > 1 else f"page {first}"
+            changes = {"first_page": first, "last_page": first + count - 1}
+            yield Rung(words=words, changes=changes, local=local)

@@ -1,0 +1,135 @@
+"""Why a plan goes no further: the floors, pins and settings a lever stops at, part by part. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
+from weighlock.planning.levers import Floor, Lever, LocalWork, Rung, Shaping, Target, is_visual, rungs
+from weighlock.planning.reencode import weigh_made
+from weighlock.planning.steps import Plan, Wish
+from weighlock.planning.weigh import Weighed, weigh
+from weighlock.request import Modality
+from weighlock.rules import ModelRules, WireControl
+
+_FREE = Shaping(local_work=LocalWork.ALLOWED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One lever that gives nothing more on one part, and what it stops at."""
+
+    part: int
+    lever: Lever | None
+    """`None` where no lever may touch it."""
+    words: str
+    knob: str | None = None
+    """The endpoint's setting that stands in the way; `None` where it is the model or the media."""
+
+
+def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle, ...]:
+    """What keeps each medium, as the plan has it, from becoming lighter."""
+    found: list[Obstacle] = []
+    pairs = list(zip(plan.parts, plan.wishes, strict=True))
+    held = any(wish.pinned and is_visual(part) for part, wish in pairs)
+    of_bytes = any(check.name == "bytes" for check in plan.verdict.over)
+    for at, (part, wish) in enumerate(pairs):
+        if part.error is not None or part.examined.modality in (None, Modality.TEXT):
+            continue
+        if wish.pinned:
+            found.append(Obstacle(part=at, lever=None, words="pinned"))
+            continue
+        for lever in Lever:
+            if _applies(lever, part, wish, rules, of_bytes=of_bytes) and not _gives(
+                lever, part, rules, shaping, wish.target, of_bytes=of_bytes
+            ):
+                words, knob = _stop(lever, part, wish, rules, shaping, request_held=held)
+                found += [Obstacle(part=at, lever=lever, words=words, knob=knob)] if words else []
+    return tuple(found)
+
+
+def _stop(
+    lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, shaping: Shaping, *, request_held: bool
+) -> tuple[str, str | None]:
+    """What a lever stops at, and the setting behind it; no words where it has simply done its work."""
+    if lever not in shaping.levers:
+        return "not among the endpoint's levers", "media.levers"
+    control = _control(lever, part)
+    if control is not None and not rules.honours(control):
+        if lever is Lever.FPS:
+            return f"{rules.model} is not known to take a frame rate", None
+        if shaping.local_work is not LocalWork.ALLOWED:
+            return f"{rules.model} is not known to do it, and local_work is {shaping.local_work}", "local_work"
+    if lever is Lever.REENCODE and shaping.local_work is not LocalWork.ALLOWED:
+        return f"local_work is {shaping.local_work}", "local_work"
+    if lever is Lever.RESOLUTION and not rules.honours_part_resolution and request_held:
+        return "only the whole request has a resolution, and another part is pinned", None
+    if lever is Lever.HISTORY:
+        return ("", None) if wish.removable else ("among the newest media, which are kept", "history.keep_media")
+    return _floor(lever, part, shaping.floor(part.examined.modality))
+
+
+def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, *, of_bytes: bool) -> bool:
+    """Whether the lever means anything to the part, and is not at its end already."""
+    facts, now = part.examined.facts, part.controls
+    match lever:
+        case Lever.RESOLUTION:
+            return is_visual(part)
+        case Lever.FPS:
+            return isinstance(facts, VideoFacts)
+        case Lever.CLIP:
+            return isinstance(facts, VideoFacts | AudioFacts)
+        case Lever.DROP_AUDIO:
+            return isinstance(facts, VideoFacts) and bool(facts.audio_tracks) and not now.drop_sound
+        case Lever.PAGES:
+            return isinstance(facts, DocumentFacts) and facts.pages > 1
+        case Lever.HISTORY:
+            return wish.earlier is not None
+        case Lever.REENCODE:  # where fewer pixels save nothing, nothing stands in their way
+            return any(rungs(lever, part, rules, _FREE, wish.target, bytes_count=of_bytes))
+
+
+def _gives(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, target: Target, *, of_bytes: bool) -> bool:
+    """Whether it could go further: then it was not needed, and nothing stands in its way."""
+    if lever not in shaping.levers:
+        return False
+    return any(
+        _weighs(part, rung, rules).total.high < part.total.high or (of_bytes and rung.work is not None)
+        for rung in rungs(lever, part, rules, shaping, target, bytes_count=of_bytes)
+    )
+
+
+def _weighs(part: Weighed, rung: Rung, rules: ModelRules) -> Weighed:
+    controls = rung.on(part.controls)
+    if rung.work is not None:
+        return weigh_made(part.examined, rung.work, controls, rules)
+    return weigh(part.examined, controls, rules)
+
+
+def _control(lever: Lever, part: Weighed) -> WireControl | None:
+    match lever:
+        case Lever.FPS:
+            return WireControl.VIDEO_FPS
+        case Lever.CLIP:
+            film = isinstance(part.examined.facts, VideoFacts)
+            return WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS
+        case Lever.DROP_AUDIO:
+            return WireControl.CONTENT_LAYERS
+        case Lever.PAGES:
+            return WireControl.DOCUMENT_PAGES
+        case _:
+            return None
+
+
+def _floor(lever: Lever, part: Weighed, floor: Floor) -> tuple[str, str | None]:
+    kind = part.examined.modality.lower() if part.examined.modality else ""
+    if lever in (Lever.RESOLUTION, Lever.REENCODE):
+        knob = f"media.{kind}.floor"
+        if floor.resolution.value == "low":
+            return "a lower resolution saves nothing", None
+        if isinstance(part.examined.facts, ImageFacts | DocumentFacts):
+            return f"floor {floor.resolution}", knob
+        return f"floor {floor.resolution}", f"{knob}.resolution"
+    value = {Lever.FPS: f"{floor.fps:g} fps", Lever.CLIP: f"{floor.seconds:g} s", Lever.PAGES: f"{floor.pages} pages"}
+    name = {Lever.FPS: "fps", Lever.CLIP: "seconds", Lever.PAGES: "pages"}
+    return f"floor {value.get(lever, '')}", f"media.{kind}.floor.{name[lever]}" if lever in name else None

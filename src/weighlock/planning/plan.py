@@ -1,0 +1,375 @@
+"""The plan that makes a request fit: an ordered walk over levers and parts, then every step undone that was not needed.
+
+Pure and deterministic: the same media, limits and policy give the same plan. Nothing is carried out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from weighlock.planning.admit import LimitCheck, Verdict
+from weighlock.planning.levers import (
+    RESOLUTIONS,
+    Lever,
+    Rung,
+    Shaping,
+    Target,
+    is_visual,
+    reencode_rung,
+    request_levels,
+    rungs,
+    standing,
+)
+from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
+from weighlock.planning.reencode import over as work_over
+from weighlock.planning.reencode import too_large
+from weighlock.planning.steps import Plan, Step, Wish
+from weighlock.planning.weigh import Tally, Weighed
+from weighlock.request import Modality
+from weighlock.rules import ModelRules
+
+Judge = Callable[[Sequence[Weighed]], Verdict]
+Bound = Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
+"""What is over."""
+_ROOM_LEFT = Decimal("0.5")
+"""Of the room media have under a limit: so much is left free where what was sent before has to change, so that it does
+not have to again in the next turn. A broken prefix is paid for in full, a kept one at a tenth."""
+
+
+def plan(
+    parts: Sequence[Weighed],
+    rules: ModelRules,
+    shaping: Shaping,
+    judge: Judge,
+    wishes: Sequence[Wish],
+    *,
+    batch: int = 1,
+    kept: Sequence[Move] = (),
+    memory: Memory | None = None,
+) -> Plan:
+    """The mildest way within the endpoint's order to hold every limit; where nothing holds them, the lightest there is.
+
+    What was sent in earlier turns changes only where it must: by `batch` media at a time, and down to a lower mark.
+    `kept` is what was decided in earlier turns, and stays.
+    """
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    return walk.result(walk.decided())
+
+
+def moves_to_keep(
+    parts: Sequence[Weighed],
+    rules: ModelRules,
+    shaping: Shaping,
+    judge: Judge,
+    wishes: Sequence[Wish],
+    *,
+    batch: int,
+    kept: Sequence[Move],
+    memory: Memory,
+) -> tuple[Move, ...]:
+    """What `plan` decides, for the plan of the next turn to keep: without the telling, which is most of the work."""
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    needed = [replace(move, why=Why.KEPT) for move in walk.decided()]
+    return tuple(last_of_each([*kept, *needed]))
+
+
+def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[Move]:
+    """What is set on media whether or not anything is over a limit: by the endpoint, or for the service to take it."""
+    for at, wish in enumerate(wishes):
+        if not wish.pinned and too_large(bench.given[at], bench.rules) and (smaller := _taken(bench, at, shaping)):
+            yield Move(Lever.REENCODE, (at,), (smaller,), why=Why.TAKEN)
+        if wish.target.always and not wish.pinned and bench.given[at].error is None:
+            for lever, rung in standing(bench.given[at], bench.rules, shaping, wish.target):
+                if bench.part(at, {lever: rung}).tokens != bench.given[at].tokens:
+                    yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
+
+
+def _taken(bench: Bench, at: int, shaping: Shaping) -> Rung | None:
+    """The mildest byte target under which the service takes a picture inline, where the endpoint has that lever."""
+    if Lever.REENCODE not in shaping.levers:
+        return None
+    part = bench.given[at]
+    for rung in rungs(Lever.REENCODE, part, bench.rules, shaping, Target(), tokens_count=False):
+        then = bench.part(at, {Lever.REENCODE: rung})
+        if not too_large(then, bench.rules) and then.total.high <= part.total.high:
+            return rung
+    return None
+
+
+class _Walk:
+    def __init__(
+        self,
+        bench: Bench,
+        shaping: Shaping,
+        judge: Judge,
+        wishes: Sequence[Wish],
+        batch: int,
+        kept: Sequence[Move],
+    ) -> None:
+        self.bench, self.given, self.rules = bench, bench.given, bench.rules
+        self.shaping, self.judge, self.wishes = shaping, judge, wishes
+        self.units = list(units(self.given, [wish.earlier for wish in wishes], batch))
+        self.fixed = [*always(bench, shaping, wishes), *kept]
+        self.base_settings = bench.settings(self.fixed)
+        self.base = bench.parts(self.fixed)
+        texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
+        self.of_text = {check.name: Decimal(check.high) for check in judge(texts).limits}
+        self.moves: list[Move] = []
+        self.now = list(self.base)
+
+    def decided(self) -> list[Move]:
+        """The moves that are needed."""
+        self.down(self.units, self.over)
+        needed = self.needed(self.over)
+        if any(map(self.is_earlier, needed)):
+            self.moves, self.now = [], list(self.base)
+            self.down([unit for unit in self.units if self.was_sent(unit)], self.over_mark)
+            self.down(self.units, self.over)
+            needed = self.needed(self.over, self.over_mark)
+        return needed
+
+    # ---- when is it enough
+
+    def over(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
+        return self.judge(parts).over
+
+    def over_mark(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
+        return tuple(check for check in self.judge(parts).limits if check.high > self._mark(check))
+
+    def _mark(self, check: LimitCheck) -> Decimal:
+        text = min(self.of_text.get(check.name, Decimal(0)), Decimal(check.limit))
+        return check.limit - (check.limit - text) * _ROOM_LEFT
+
+    # ---- down, and back where that was not needed
+
+    def down(self, movable: Sequence[tuple[int, ...]], over: Bound) -> None:
+        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
+        checks = over(self.now)
+        for lever in self.shaping.levers if checks else ():
+            ladders = [ladder for ladder in self._ladders(lever, movable, checks) if ladder]
+            while ladders and checks:
+                savings = [self._saving(ladder[0], checks) for ladder in ladders]
+                best = max(range(len(ladders)), key=savings.__getitem__)
+                if savings[best] > 0:
+                    self.moves.append(ladders[best].pop(0))
+                    self.now = self._changed(self.now, self.moves[-1], self.moves)
+                    checks = over(self.now)
+                else:  # a rung that saves nothing is none; the next one may
+                    for ladder in ladders:
+                        ladder.pop(0)
+                ladders = [ladder for ladder in ladders if ladder]
+
+    def needed(self, over: Bound, over_earlier: Bound | None = None) -> list[Move]:
+        """The moves without those that can go, the last ones looked at first.
+
+        Where a bound cannot be reached at all, every move stays that lowers something.
+        """
+        left, now, shrinks = list(self.moves), self.now, True
+        while shrinks:
+            shrinks = False
+            for move in reversed(tuple(left)):
+                bound = over_earlier if over_earlier and self.is_earlier(move) else over
+                without = [one for one in left if one is not move]
+                then = self._changed(now, move, without)
+                if _no_heavier(then, now, checks) if (checks := bound(now)) else not (bound(then) or over(then)):
+                    left, now, shrinks = without, then, True
+        return left
+
+    def _changed(self, parts: Sequence[Weighed], move: Move, moves: Sequence[Move]) -> list[Weighed]:
+        """The parts after a move came to the others, or went: only what it touches is looked at."""
+        changed = list(parts)
+        for at in self.bench.touched(move):
+            settings = dict(self.base_settings.get(at, {}))
+            for one in moves:
+                if (rung := self.bench.on(at, one)) is not None:
+                    settings[one.lever] = rung
+            changed[at] = self.bench.part(at, settings)
+        return changed
+
+    def result(self, needed: Sequence[Move]) -> Plan:
+        done: list[Move] = []
+        steps = []
+        again = {at for move in (*self.fixed, *needed) if move.why is not Why.TAKEN for at in _encoded(move)}
+        fixed = [move for move in self.fixed if move.why is not Why.TAKEN or not again.issuperset(move.unit)]
+        for move in last_of_each([*fixed, *needed]):
+            before = self.bench.parts(done)
+            done.append(move)
+            steps.append(self._step(move, before, self.bench.parts(done)))
+        parts, settings = self.bench.parts(done), self.bench.settings(done)
+        used = {(move.lever, move.unit) for move in needed}
+        spare = [move for move in self.moves if not any(move is one for one in needed)]
+        harsher = [move for move in spare if (move.lever, move.unit) not in used or self._is_harsher(move, needed)]
+        return Plan(
+            parts=tuple(parts),
+            steps=tuple(steps),
+            removed=frozenset(at for at, changes in settings.items() if Lever.HISTORY in changes),
+            local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
+            verdict=self.judge(parts),
+            reencoded={
+                at: rung.work
+                for at, changes in settings.items()
+                if (rung := changes.get(Lever.REENCODE)) and rung.work and Lever.HISTORY not in changes
+            },
+            passed=tuple(
+                self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
+            ),
+            wishes=tuple(self.wishes),
+            moves=tuple(done),
+        )
+
+    # ---- moves
+
+    def was_sent(self, unit: tuple[int, ...]) -> bool:
+        return any(self.wishes[at].earlier is not None for at in unit)
+
+    def is_earlier(self, move: Move) -> bool:
+        """Whether it changes what an earlier turn sent."""
+        return self.was_sent(move.unit)
+
+    def _ladders(
+        self, lever: Lever, movable: Sequence[tuple[int, ...]], checks: Sequence[LimitCheck]
+    ) -> Iterator[list[Move]]:
+        if lever is Lever.RESOLUTION and not self.rules.honours_part_resolution:
+            yield self._request_ladder(movable)
+            return
+        for unit in movable:
+            free = tuple(at for at in unit if not self.wishes[at].pinned)
+            if lever is not Lever.HISTORY:
+                ladders = [self._ladder(lever, at, checks) for at in free]
+                yield [
+                    Move(
+                        lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders)
+                    )
+                    for step in range(max(map(len, ladders), default=0))
+                ]
+            elif old := tuple(at for at in free if self.wishes[at].removable):
+                yield [Move(lever, old, tuple(Rung(words="a note in its place", changes={}) for _ in old))]
+
+    def _ladder(self, lever: Lever, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
+        """The rungs that make a part lighter than it is, and than the one before."""
+        if lever is Lever.REENCODE:
+            return self._reencodings(at, checks)
+        part, lighter = self.base[at], list[Rung]()
+        fixed = self.base_settings.get(at, {})
+        least = part.total.high
+        for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
+            weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
+            if weighs < least:
+                lighter.append(rung)
+                least = weighs
+        return lighter
+
+    def _reencodings(self, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
+        """What a picture can be made into, for what counts: tokens where a limit of them is over, bytes with a limit.
+
+        On top of what it was made into in an earlier turn.
+        """
+        part, fixed = self.base[at], self.base_settings.get(at, {})
+        tokens_count = any(check.name not in ("bytes", "media_parts") for check in checks)
+        bytes_count = any(check.name == "bytes" for check in self.judge(self.now).limits)
+        found, made = list[Rung](), fixed.get(Lever.REENCODE)
+        for rung in rungs(
+            Lever.REENCODE,
+            part,
+            self.rules,
+            self.shaping,
+            self.wishes[at].target,
+            tokens_count=tokens_count,
+            bytes_count=bytes_count,
+        ):
+            both = made.work and rung.work and work_over(made.work, rung.work) if made else None
+            again = reencode_rung(both) if both else rung
+            then = self.bench.part(at, {**fixed, Lever.REENCODE: again})
+            tokens, fewer = part.total.high - then.total.high, size([then]) < size([part])
+            if tokens > 0 or (tokens == 0 and fewer):
+                found.append(again)
+        return found
+
+    def _request_ladder(self, movable: Sequence[tuple[int, ...]]) -> list[Move]:
+        visual = tuple(at for at, part in enumerate(self.base) if is_visual(part) and part.error is None)
+        if any(self.wishes[at].pinned for at in visual) or not {at for unit in movable for at in unit} & {*visual}:
+            return []
+        levels = request_levels(self.base, self.shaping, [wish.target for wish in self.wishes])
+        moves = []
+        for level in levels:
+            rung = Rung(words=f"the request's resolution {level.value}", changes={"media_resolution": level})
+            move = Move(Lever.RESOLUTION, visual, tuple(rung for _ in visual), request_wide=True)
+            then = self.bench.parts([*self.fixed, move])
+            if all(then[at].total.high <= self.base[at].total.high for at in visual):
+                moves.append(move)
+        return moves
+
+    def _saving(self, move: Move, checks: Sequence[LimitCheck]) -> int:
+        """What a move takes off the broken limit it lowers most; never one that raises the prompt or is refused."""
+        then = self._changed(self.now, move, [*self.moves, move])
+        pairs = [(self.now[at], then[at]) for at in self.bench.touched(move)]
+        before, after = zip(*pairs, strict=True)
+        if total(after) > total(before) or _refused(after) > _refused(before):
+            return 0
+        return max(sum(need(old, check) - need(new, check) for old, new in pairs) for check in checks)
+
+    def _is_harsher(self, move: Move, needed: Sequence[Move]) -> bool:
+        """Whether it was tried after the one of its lever and unit that is needed."""
+        order = {id(one): at for at, one in enumerate(self.moves)}
+        return all(
+            order[id(move)] > order[id(one)] for one in needed if (one.lever, one.unit) == (move.lever, move.unit)
+        )
+
+    def _alone(self, move: Move) -> Step:
+        return self._step(move, self.base, self.bench.parts([*self.fixed, move]))
+
+    def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
+        reached = range(len(before)) if move.request_wide else move.unit
+        touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
+        words = {rung.words for at in touched if (rung := self.bench.on(at, move))}
+        earlier = move.why is Why.NEEDED and self.is_earlier(move)
+        return Step(
+            lever=move.lever,
+            parts=tuple(touched),
+            request_wide=move.request_wide,
+            words=" / ".join(sorted(words)) + (self._beside(move, touched) if move.request_wide else ""),
+            before=Tally.of(before[at].total for at in touched),
+            after=Tally.of(after[at].total for at in touched),
+            local=any(rung.local for rung in move.rungs if rung),
+            why=move.why,
+            breaks_prefix=earlier,
+            saved_bytes=size(before[at] for at in touched) - size(after[at] for at in touched),
+        )
+
+    def _beside(self, move: Move, touched: Sequence[int]) -> str:
+        """What a level of the whole request lowers, and whose floor does not hold under it."""
+        level = next(iter(self.bench.settings([move]).values()))[Lever.RESOLUTION].changes["media_resolution"]
+        names = ", ".join(self.given[at].examined.label for at in touched)
+        below = [
+            self.given[at].examined.label
+            for at in touched
+            if RESOLUTIONS.index(self.shaping.floor(self.given[at].examined.modality).resolution)
+            < RESOLUTIONS.index(level)
+        ]
+        floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
+        return f": lowers {names}{floors}"
+
+
+def _encoded(move: Move) -> tuple[int, ...]:
+    return move.unit if move.lever is Lever.REENCODE else ()
+
+
+def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:
+    """Whether parts take no more tokens than others and, where those are over a limit of bytes, no more bytes."""
+    of_bytes = any(check.name == "bytes" for check in checks)
+    return total(then) <= total(now) and (not of_bytes or size(then) <= size(now))
+
+
+def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:
+    """The rung of a step; a ladder that is shorter than another of its unit ends on its last."""
+    return ladder[min(step, len(ladder) - 1)] if ladder else None
+
+
+def _local(changes: Mapping[Lever, Rung]) -> frozenset[Lever]:
+    return frozenset(lever for lever, rung in changes.items() if rung.local)
+
+
+def _refused(parts: Sequence[Weighed]) -> int:
+    return sum(len(part.refused) for part in parts)

@@ -1,0 +1,164 @@
+"""A plan set on the parts of a request: fields of the wire, notes for what was taken out, the work left to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weighlock.errors import InputError, MediaTooLarge
+from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
+from weighlock.planning.levers import Lever, Target
+from weighlock.planning.screen import Finding
+from weighlock.planning.steps import Plan, Wish
+from weighlock.planning.weigh import Examined, Weighed
+from weighlock.request import NOTHING, Json, MediaResolution, Request
+from weighlock.rules import Controls
+from weighlock.written import plain
+
+_LEVEL = "MEDIA_RESOLUTION_"
+_WRITTEN = ("audio/flac", "audio/mpeg", "audio/wav")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """One medium as a plan has it."""
+
+    finding: Finding
+    work: Work | None = None
+    """What is to be done to its bytes before it is sent."""
+
+
+def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -> list[Shaped]:
+    """Every medium that is sent, with the plan's settings. `before` is how each was weighed without it."""
+    return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
+
+
+def wishes_of(
+    findings: Sequence[Finding], parts: Sequence[Weighed], target: Callable[[Examined], Target]
+) -> list[Wish]:
+    """What holds for each medium beside the policy: pinned, and how far to take it at once."""
+    return [
+        Wish(pinned=one.part.pinned, target=target(part.examined), removable=one.place.turn is not None)
+        for one, part in zip(findings, parts, strict=True)
+    ]
+
+
+def still_wrong(problems: Sequence[InputError], findings: Sequence[Finding], plan: Plan) -> tuple[InputError, ...]:
+    """What keeps a request from being sent, without the pictures that were too large inline and no longer will be."""
+    smaller = {str(findings[at].place) for at in plan.reencoded if not plan.parts[at].refused}
+    return tuple(
+        one for one in problems if not (isinstance(one, MediaTooLarge) and one.figures.get("place") in smaller)
+    )
+
+
+def with_resolution(request: Request, level: MediaResolution) -> Request:
+    """The request asking for another resolution of all its media; the same object where it asks for that already."""
+    config = request.carried.get("generationConfig") or {}
+    wanted = f"{_LEVEL}{level.name}"
+    if level is MediaResolution.UNSPECIFIED or config.get("mediaResolution") == wanted:
+        return request
+    return replace(request, carried={**request.carried, "generationConfig": {**config, "mediaResolution": wanted}})
+
+
+def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan) -> Shaped:
+    if at in plan.removed:
+        return Shaped(finding=replace(finding, note=_note(finding, before)))
+    local = plan.local.get(at, frozenset())
+    convert = _conversion(finding)
+    asked = before.examined.asked or before.controls
+    wire = _on_the_wire(asked, after.controls, local)
+    if Lever.CLIP not in local:
+        for name, fields in _offsets(asked, after).items():
+            wire[name] = {**wire.get(name, {}), **fields}
+    if not wire and not local:
+        return Shaped(finding=finding, work=convert)
+    part = finding.part
+    carried = dict(part.carried)
+    for name, fields in wire.items():
+        carried[name] = {**_object(carried.get(name)), **fields}
+    if Lever.CLIP in local:
+        for name in ("videoMetadata", "audioMetadata"):  # a clipped file carries no offsets
+            if left := {k: v for k, v in _object(carried.get(name)).items() if k not in ("startOffset", "endOffset")}:
+                carried[name] = left
+            else:
+                carried.pop(name, None)
+    work = plan.reencoded.get(at) or (_work(after, local, finding.decision.send_as) if local else convert)
+    return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING)), work=work)
+
+
+def _on_the_wire(before: Controls, after: Controls, local: frozenset[Lever]) -> dict[str, dict[str, Any]]:
+    """The fields that differ, in the words of the wire."""
+    fields: dict[str, dict[str, Any]] = {}
+    if after.fps != before.fps and after.fps is not None:
+        fields.setdefault("videoMetadata", {})["fps"] = after.fps
+    if Lever.DROP_AUDIO not in local and after.drop_sound and not before.drop_sound:
+        fields.setdefault("videoMetadata", {})["contentLayers"] = ["FRAMES"]
+    if after.part_resolution not in (None, before.part_resolution):
+        fields["mediaResolution"] = {"level": f"{_LEVEL}{after.part_resolution.name}"}
+    if Lever.PAGES not in local and (after.first_page, after.last_page) != (before.first_page, before.last_page):
+        fields["documentMetadata"] = {"startPage": after.first_page or 1, "endPage": after.last_page}
+    return fields
+
+
+def _offsets(before: Controls, after: Weighed) -> dict[str, dict[str, Any]]:
+    """Where a recording begins and ends, if the plan moved that."""
+    span = (after.controls.start_offset_s, after.controls.end_offset_s)
+    if span == (before.start_offset_s, before.end_offset_s):
+        return {}
+    name = "audioMetadata" if isinstance(after.examined.facts, AudioFacts) else "videoMetadata"
+    told = {"startOffset": span[0], "endOffset": span[1]}
+    return {name: {key: _duration(seconds) for key, seconds in told.items() if seconds is not None}}
+
+
+def _duration(seconds: float) -> str:
+    """As JSON has it: decimal digits, nine of them at most behind the point."""
+    return f"{f'{seconds:.9f}'.rstrip('0').rstrip('.')}s"
+
+
+def _conversion(finding: Finding) -> Work | None:
+    """What makes a medium a format the service takes, where screening decided so."""
+    target = finding.decision.send_as
+    if not finding.decision.convert or target is None:
+        return None
+    match target.partition("/")[0]:
+        case "image":
+            return ImageWork(mime=target)
+        case "audio":
+            return AudioWork(mime=target)
+        case _:
+            return VideoWork()
+
+
+def _work(after: Weighed, local: frozenset[Lever], target: str | None) -> Work | None:
+    """The cut a plan wants, in the format screening wants where it wants another: a film comes out as MP4 anyway."""
+    controls = after.controls
+    clipped = Lever.CLIP in local
+    start_s, end_s = (controls.start_offset_s, controls.end_offset_s) if clipped else (None, None)
+    match after.examined.facts:
+        case VideoFacts():
+            return VideoWork(start_s=start_s, end_s=end_s, keep_sound=Lever.DROP_AUDIO not in local)
+        case AudioFacts():
+            return AudioWork(start_s=start_s, end_s=end_s, mime=target if target in _WRITTEN else None)
+        case DocumentFacts(pages=pages):
+            return DocumentWork(first_page=controls.first_page or 1, last_page=controls.last_page or pages)
+        case _:
+            return None
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _note(finding: Finding, before: Weighed) -> str:
+    """Which tool, which turn, what it was, how large, what it cost."""
+    size = finding.medium.size_bytes
+    told = [
+        finding.medium.mime or "a file",
+        None if size is None else f"{size:,} bytes",
+        f"{before.total.likely:,} tokens",
+    ]
+    turn = "" if finding.place.turn is None else f" in turn {finding.place.turn + 1}"
+    tool = f" from tool {plain(finding.tool, 40)}" if finding.tool else ""
+    return f"{', '.join(word for word in told if word)}{tool}{turn}: no longer sent, to make room for newer media"

@@ -1,0 +1,85 @@
+"""What a plan says: its steps, and what came of them. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weighlock.media.work import ImageWork
+from weighlock.planning.admit import Verdict
+from weighlock.planning.levers import Lever, Target
+from weighlock.planning.moves import Move, Why
+from weighlock.planning.weigh import Tally, Weighed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What holds for one part beside the endpoint's policy."""
+
+    pinned: bool = False
+    """The caller wants it as it is."""
+    target: Target = field(default_factory=Target)
+    earlier: int | None = None
+    """Which medium of the conversation it is, from 0, where it was sent in an earlier turn already."""
+    removable: bool = False
+    """One of earlier turns that may become a note: not among the newest the endpoint keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One lever moved: on one part, on a batch of earlier ones, or (`parts` are all it lowers) on the whole request."""
+
+    lever: Lever
+    parts: tuple[int, ...]
+    request_wide: bool
+    words: str
+    before: Tally
+    """Of the parts it touches."""
+    after: Tally
+    local: bool
+    """Whether bytes have to be worked on."""
+    why: Why = Why.NEEDED
+    breaks_prefix: bool = False
+    """Whether it changes what an earlier turn sent, so that the prompt cache no longer matches from there on."""
+    saved_bytes: int = 0
+    """What it takes off the stored size of the media; below zero where it may come to more."""
+
+    @property
+    def saved(self) -> Tally:
+        """What it takes off the prompt."""
+        return Tally(
+            low=self.before.low - self.after.low,
+            likely=self.before.likely - self.after.likely,
+            high=self.before.high - self.after.high,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be sent, and how it came to that."""
+
+    parts: tuple[Weighed, ...]
+    """Every part as it would be sent; one that became a note is a text."""
+    steps: tuple[Step, ...]
+    removed: frozenset[int]
+    """Parts of earlier turns that become notes."""
+    local: Mapping[int, frozenset[Lever]]
+    """Parts whose bytes have to be worked on, and for which levers; all others are fields of the wire."""
+    verdict: Verdict
+    reencoded: Mapping[int, ImageWork] = field(default_factory=dict)
+    """What pictures are made into."""
+    passed: tuple[Step, ...] = ()
+    """Steps that were tried and are not needed."""
+    wishes: tuple[Wish, ...] = ()
+    """What it held to, a part each."""
+    moves: tuple[Move, ...] = ()
+    """The steps again, as they are put on the parts."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every limit holds. Where none does, the plan is the lightest there is."""
+        return not self.verdict.over
+
+    @property
+    def breaks_prefix(self) -> bool:
+        return any(step.breaks_prefix for step in self.steps)

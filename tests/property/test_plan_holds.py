@@ -1,0 +1,221 @@
+"""What holds of every plan, whatever the media, the limits and the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unit.planning.drawn import examined, paper, recording, screenshot, song
+from weighlock.media.facts import Facts, TextFacts
+from weighlock.planning.admit import Verdict, admit
+from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target
+from weighlock.planning.limits import Limits
+from weighlock.planning.moves import Bench, Why
+from weighlock.planning.plan import plan
+from weighlock.planning.steps import Plan, Wish
+from weighlock.planning.weigh import Weighed, weigh
+from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.rules import Controls, ModelRules, RuleBook
+
+BOOK = RuleBook.packaged()
+RULES = [
+    BOOK.for_model(model, backend, date(2026, 11, 30))
+    for model in ("gemini-3.8-flash", "gemini-2.5-flash", "gemini-2.0-flash", "gemini-9-unknown")
+    for backend in Backend
+]
+SHARES = st.sampled_from([None, None, 1, 2, 9])
+SIZES = st.sampled_from([1_000, 120_000, 900_000, 12_000_000])
+FPS = st.sampled_from([None, None, 0.5, 1, 5])
+LEVELS = st.sampled_from([None, None, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW])
+MEDIA: st.SearchStrategy[Facts] = st.one_of(
+    st.builds(screenshot, st.integers(1, 5_000), st.integers(1, 5_000)),
+    st.builds(recording, st.floats(2, 4_000), sound=st.booleans()),
+    st.builds(song, st.floats(2, 4_000)),
+    st.builds(paper, st.integers(1, 400)),
+)
+FLOORS = st.builds(
+    Floor,
+    resolution=st.sampled_from([MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW]),
+    fps=st.sampled_from([0.1, 0.2, 0.3, 1]),
+    seconds=st.sampled_from([5, 10, 25, 60]),
+    pages=st.integers(1, 5),
+)
+
+
+@st.composite
+def caller_s(draw: st.DrawFn) -> Controls:
+    start_s, end_s = draw(st.sampled_from([(None, None), (None, None), (1.0, None), (None, 30.0), (5.0, 90.0)]))
+    return Controls(
+        fps=draw(FPS),
+        part_resolution=draw(LEVELS),
+        start_offset_s=start_s,
+        end_offset_s=end_s,
+        drop_sound=draw(st.booleans()),
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[list[Weighed], list[Wish], ModelRules]:
+    rules = draw(st.sampled_from(RULES))
+    media = draw(st.lists(MEDIA, min_size=1, max_size=4))
+    parts = [weigh(examined(facts, size_bytes=draw(SIZES)), draw(caller_s()), rules) for facts in media]
+    text = weigh(examined(TextFacts(chars=draw(st.integers(0, 2_000)))), Controls(), rules)
+    targets = st.builds(Target, fps=FPS, resolution=LEVELS)
+    wishes = [Wish(pinned=draw(st.integers(0, 4)) == 0, target=draw(targets)) for _ in parts]
+    return [*parts, text], [*wishes, Wish()], rules
+
+
+SHAPINGS = st.builds(
+    Shaping,
+    levers=st.one_of(st.just(EVERY_LEVER), st.permutations(EVERY_LEVER).map(tuple)),
+    floors=st.dictionaries(st.sampled_from(list(Modality)), FLOORS, max_size=4),
+    local_work=st.sampled_from(list(LocalWork)),
+)
+
+
+@st.composite
+def limits(draw: st.DrawFn, parts: Sequence[Weighed]) -> Limits:
+    """From hopeless to generous, some over one modality only."""
+    share = draw(st.floats(0.005, 1.2))
+    whole = int(sum(part.total.high for part in parts) * share)
+    kinds = draw(st.lists(st.sampled_from(list(Modality)), max_size=2, unique=True))
+    tokens = {kind: int(sum(part.of(kind).high for part in parts) * draw(st.floats(0.01, 1.2))) for kind in kinds}
+    share_of_bytes = draw(SHARES)
+    stored = sum(part.examined.size_bytes or 0 for part in parts)
+    return Limits(
+        prompt_tokens=whole if draw(st.booleans()) or not tokens else None,
+        tokens=tokens,
+        bytes=stored // share_of_bytes if share_of_bytes else None,
+    )
+
+
+def judge_by(bounds: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
+    return lambda parts: admit(parts, bounds, None)
+
+
+def made(parts: Sequence[Weighed], wishes: Sequence[Wish], rules: ModelRules, shaping: Shaping, bounds: Limits) -> Plan:
+    return plan(parts, rules, shaping, judge_by(bounds), wishes)
+
+
+def total(parts: Sequence[Weighed]) -> int:
+    return sum(part.total.high for part in parts)
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_the_same_request_gives_the_same_plan(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+    bounds = data.draw(limits(parts))
+
+    assert made(parts, wishes, rules, shaping, bounds) == made(list(parts), list(wishes), rules, shaping, bounds)
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_no_part_is_ever_made_heavier_and_none_that_is_pinned_is_touched(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+
+    after = made(parts, wishes, rules, shaping, data.draw(limits(parts))).parts
+
+    for part, new, wish in zip(parts, after, wishes, strict=True):
+        assert new.total.high <= part.total.high
+        assert len(new.refused) <= len(part.refused)
+        if wish.pinned:
+            assert new == part
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_what_the_caller_asked_for_is_only_ever_lowered_and_never_below_a_floor(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+
+    after = made(parts, wishes, rules, shaping, data.draw(limits(parts))).parts
+
+    for part, new in zip(parts, after, strict=True):
+        asked, now, floor = part.controls, new.controls, shaping.floor(part.examined.modality)
+        assert asked.fps is None or (now.fps or 0) <= asked.fps
+        assert (now.start_offset_s or 0) >= (asked.start_offset_s or 0)
+        assert asked.end_offset_s is None or (now.end_offset_s or 0) <= asked.end_offset_s
+        assert now.drop_sound >= asked.drop_sound
+        if now.fps != asked.fps:
+            assert (now.fps or 0) >= floor.fps
+        if (now.start_offset_s, now.end_offset_s) != (asked.start_offset_s, asked.end_offset_s):
+            assert now.span_s(1e9) >= floor.seconds - 1e-6
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_a_plan_made_again_of_what_came_out_changes_nothing(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+    bounds = data.draw(limits(parts))
+    once = made(parts, wishes, rules, shaping, bounds)
+
+    again = made(once.parts, wishes, rules, shaping, bounds)
+
+    assert again.parts == once.parts
+    assert not again.steps
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_no_single_step_can_be_taken_back_without_breaking_a_limit(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+    bounds = data.draw(limits(parts))
+    found = made(parts, wishes, rules, shaping, bounds)
+
+    for move in found.moves if found.fits else ():
+        without = Bench(parts, rules).parts(one for one in found.moves if one is not move)
+        if move.why is Why.TAKEN:
+            assert any(new.refused for new in without)
+            continue
+        assert move.why is Why.NEEDED
+        assert judge_by(bounds)(without).over
+
+
+@given(request=requests(), shaping=SHAPINGS, share=st.floats(0.005, 1), more=st.floats(1, 3))
+def test_the_total_never_falls_as_the_budget_grows(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, share: float, more: float
+) -> None:
+    parts, wishes, rules = request
+    tight = Limits(prompt_tokens=int(total(parts) * share))
+    wide = replace(tight, prompt_tokens=int(total(parts) * share * more))
+
+    lighter, heavier = (made(parts, wishes, rules, shaping, bounds) for bounds in (tight, wide))
+
+    assert total(lighter.parts) <= total(heavier.parts)
+
+
+@given(seconds=st.floats(2, 4_000), sound=st.booleans(), shaping=SHAPINGS, budgets=st.lists(st.integers(0, 99_999)))
+def test_a_medium_that_is_alone_never_gets_worse_as_the_budget_grows(
+    seconds: float, sound: bool, shaping: Shaping, budgets: list[int]
+) -> None:
+    rules = RULES[0]
+    parts = [weigh(examined(recording(seconds, sound=sound)), Controls(), rules)]
+
+    totals = [
+        made(parts, [Wish()], rules, shaping, Limits(prompt_tokens=budget)).parts[0].total.high
+        for budget in sorted(budgets)
+    ]
+
+    assert totals == sorted(totals)
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_the_steps_add_up_to_the_plan(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+    found = made(parts, wishes, rules, shaping, data.draw(limits(parts)))
+
+    assert sum(step.saved.high for step in found.steps) == total(parts) - total(found.parts)
+    assert all(step.saved.high > 0 or step.saved_bytes > 0 for step in found.steps)
+    assert {step.lever for step in found.steps} <= set(Lever)
