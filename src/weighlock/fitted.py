@@ -18,6 +18,7 @@ from weighlock.report import SCHEMA, Report, part_dict, scale_dict
 from weighlock.request import Request
 from weighlock.screening_report import screening_dict
 
+_NOT_TOKENS = ("bytes", "media_parts")
 _MOST_PARTS, _MOST_OBSTACLES, _MOST_NAMES = 5, 6, 2
 
 
@@ -76,7 +77,7 @@ class Fitted:
             raise self.exceeded()
 
     def exceeded(self) -> BudgetExceeded:
-        """What costs what, the lowest total that can be reached, and what stands in the way."""
+        """What costs what, the lowest total that was found, and what stands in the way."""
         scale, over = self.after.scale, self.verdict.over
         return BudgetExceeded(
             " ".join(self._sentences()),
@@ -90,10 +91,13 @@ class Fitted:
     def _sentences(self) -> Iterator[str]:
         scale, over = self.after.scale, self.verdict.over
         broken = "; ".join(f"{_name(check)} {_amount(check)}, limit {_limit(check)}" for check in over)
-        yield f"{scale.endpoint} refuses: {'as it was made' if self.made else 'even at its lightest'} {broken}."
+        how = "as it was made" if self.made else "even at its lightest"
+        yield f"{scale.endpoint} refuses: {how} {broken}."
         heavy = sorted(self.after.parts, key=lambda part: -part.total.high)[:_MOST_PARTS]
         costs = ", ".join(f"{part.examined.label} {part.total.high:,}" for part in heavy if part.total.high)
-        yield f"{'In all' if self.made else 'Lowest reachable total'} {self.after.total.high:,} tokens: {costs}."
+        # Where only bytes or parts are over, nobody looked for fewer tokens.
+        lightest = not self.made and any(check.name not in _NOT_TOKENS for check in over)
+        yield f"{'Lowest reachable total' if lightest else 'In all'} {self.after.total.high:,} tokens: {costs}."
         if told := self._in_the_way():
             yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
         knobs = " and ".join(f"limits.{check.name}" for check in over)

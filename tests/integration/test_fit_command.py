@@ -30,6 +30,7 @@ endpoints:
   old: {model: gemini-2.5-flash, limits: {prompt_tokens: 100}, local_work: allowed}
   never: {local_work: never}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
+  heavy: {limits: {bytes: 100}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
 """
 
@@ -256,3 +257,15 @@ def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
     assert "does not fit" in done.stdout
     assert "refuses: as it was made prompt" in " ".join(done.stdout.split())
     assert not Path("made").exists()
+
+
+def test_where_only_bytes_are_over_no_total_of_tokens_is_called_the_lowest(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(4))
+
+    done = run("a.mp4", "-e", "heavy")
+
+    assert done.exit_code == 3
+    told = " ".join(done.stdout.split())
+    assert "limit 100" in told
+    assert "In all " in told
+    assert "Lowest reachable total" not in told

@@ -300,6 +300,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKS)
 def test_hostile_media_end_in_a_typed_error_or_in_what_was_asked_for(
     transformer: Transformer, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

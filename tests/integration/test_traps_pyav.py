@@ -116,6 +116,7 @@ def _long_group_shows(kind: str) -> list[tuple[float, int]]:
     return films.pictures(long_group(kind)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG_GROUPS)
 @pytest.mark.parametrize("start_s", [5.0, 13.0])
 def test_a_clip_within_a_group_of_three_hundred_begins_where_it_was_asked_to(
@@ -196,6 +197,7 @@ def _program(prober: Prober) -> int:
     return prober._program.pid
 
 
+@pytest.mark.slow
 def test_two_hundred_media_leave_neither_memory_nor_descriptors_behind(
     prober: Prober, transformer: Transformer
 ) -> None:

@@ -82,24 +82,28 @@ def test_controls_leave_as_siblings_of_the_medium_in_camel_case(
     assert "_" not in re.sub(r'"data": "[^"]*"|MEDIA_RESOLUTION_\w+', "", json.dumps(part))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="bug: controls that stand where the service does not read them travel on and nobody is told",
+@pytest.mark.parametrize(
+    ("within", "key", "value"),
+    [
+        ("inlineData", "videoMetadata", {"fps": 5}),
+        ("inlineData", "video_metadata", {"fps": 5}),
+        ("inlineData", "fps", 5),
+        ("", "fps", 5),
+        ("", "start_offset", "5s"),
+        ("", "startPage", 2),
+        ("inlineData", "mediaResolution", {"level": "MEDIA_RESOLUTION_LOW"}),
+    ],
 )
-@pytest.mark.parametrize("wrong", ["inside inlineData", "bare on the part"])
-def test_controls_in_the_wrong_place_are_told(line: Preflight, clip: bytes, wrong: str) -> None:
+def test_controls_in_the_wrong_place_are_refused_with_where_they_belong(
+    line: Preflight, clip: bytes, within: str, key: str, value: Any
+) -> None:
     part = inline(clip, MP4)
-    if wrong == "inside inlineData":
-        part["inlineData"]["videoMetadata"] = {"fps": 5}
-    else:
-        part["fps"] = 5
+    (part[within] if within else part)[key] = value
 
-    try:
-        report = line.weigh_request(parsed(part).request)
-    except MalformedRequest:
-        return
-    assert report.parts[0].notes or report.parts[0].refused or report.refused or report.parts[0].error
+    (medium, *_) = line.weigh_request(parsed(part).request).parts
+
+    assert isinstance(medium.error, MalformedRequest)
+    assert re.search(rf"parts\[1\][a-zA-Z.]*\.{key}: the service reads it as \w+", medium.error.message)
 
 
 @pytest.mark.parametrize("twice", [{"videoMetadata": {"fps": 5}, "video_metadata": {"fps": 1}}])

@@ -33,7 +33,7 @@ def refuse_impossible(work: Work, source: Probed) -> None:
         start_s, end_s = window(work, facts.duration_high_s)
         if end_s <= start_s:
             raise TransformFailed(
-                f"nothing lies between {start_s:g} s and {end_s:g} s; it lasts {facts.duration_s:,.3f} s",
+                f"nothing lies between {start_s:g} s and {work.end_s or end_s:g} s; it lasts {facts.duration_s:,.3f} s",
                 duration_s=facts.duration_s,
             )
     if isinstance(work, VideoWork | StillsWork) and work.fps is not None and work.fps <= 0:

@@ -30,6 +30,13 @@ from weighlock.request import (
 from weighlock.rules import ModelRules, WireControl
 from weighlock.written import quoted
 
+_SIBLINGS = ("videoMetadata", "audioMetadata", "documentMetadata", "mediaResolution")
+_HOMES = {
+    **{name.lower(): name for name in _SIBLINGS},
+    **{name.lower(): f"videoMetadata.{name}" for name in ("fps", "startOffset", "endOffset", "contentLayers")},
+    **{name.lower(): f"documentMetadata.{name}" for name in ("startPage", "endPage")},
+}
+"""Where the controls of a medium stand on the wire."""
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _LEVEL = "MEDIA_RESOLUTION_"
 
@@ -121,9 +128,10 @@ def controls_of(
     """What the part itself asks for, in the fields of the wire. A field the model is not known to act on is left out.
 
     Raises:
-        MalformedRequest: a duration, level, page or rate that is none.
+        MalformedRequest: a duration, level, page or rate that is none, or one where the service does not read it.
         InputError: an empty clip or an impossible rate.
     """
+    _demand_in_place(part, place)
     video, sound, pages = (_object(part, name) for name in ("videoMetadata", "audioMetadata", "documentMetadata"))
     span, where = (video, "videoMetadata") if video else (sound, "audioMetadata")
     start_s, end_s = (_seconds(span.get(key), f"{place}.{where}.{key}") for key in ("startOffset", "endOffset"))
@@ -158,6 +166,19 @@ def _page(value: Json, place: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise _wrong(place, value, "a page, from 1")
     return value
+
+
+def _demand_in_place(part: MediaPart, place: Place) -> None:
+    """Raises where a control stands within or beside the object that should hold it: it would change nothing."""
+    blobs = {name: _object(part, name) for name in ("inlineData", "fileData")}
+    for where, fields in {
+        str(place): part.carried,
+        **{f"{place}.{name}": blob for name, blob in blobs.items()},
+    }.items():
+        for key in fields:
+            home = _HOMES.get(key.replace("_", "").lower())
+            if home and (key not in _SIBLINGS or fields is not part.carried):
+                raise MalformedRequest(f"{where}.{key}: the service reads it as {home} of the part", place=str(place))
 
 
 def _object(part: MediaPart, name: str) -> Mapping[str, Json]:
