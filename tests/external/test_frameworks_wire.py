@@ -20,6 +20,7 @@ import media
 import wire_oracle
 from external.capture import Call, Capture, Captured, Script
 from external.venvs import venv
+from unit.converters.test_wire_fixtures import screened
 from weighlock.converters import rest_json
 from weighlock.preflight import Preflight
 from weighlock.request import Backend
@@ -225,10 +226,3 @@ def test_screened_requests_are_fit_to_send(case: Case, backend: Backend, wire: W
 def preflight() -> Iterator[Preflight]:
     with Preflight.from_config() as preflight:
         yield preflight
-
-
-def screened(preflight: Preflight, body: bytes, asked: Asked) -> bytes:
-    parsed = rest_json.parse(body)
-    screened = preflight.screen(parsed.request, asked)
-    screened.screening.demand_sendable()
-    return rest_json.emit(screened.request, parsed)

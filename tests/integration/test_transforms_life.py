@@ -384,9 +384,12 @@ def test_what_came_out_is_held_against_what_was_asked_for(
 def test_a_source_that_contradicts_itself_may_come_out_shorter() -> None:
     from weighlock.codecs import promises
 
+    half = Made(mime=MP4, size_bytes=1, probed=Probed(facts=facts(30)))
     odd = Probed(facts=facts(60), anomalies=(Anomaly(code="truncated", detail="half of it is missing"),))
 
-    promises.refuse_unkept(VideoWork(fps=1), odd, Made(mime=MP4, size_bytes=1, probed=Probed(facts=facts(30))))
+    promises.refuse_unkept(VideoWork(fps=1), odd, half)
+    with pytest.raises(TransformFailed):
+        promises.refuse_unkept(VideoWork(fps=1), Probed(facts=facts(60)), half)
 
 
 @pytest.mark.parametrize(
