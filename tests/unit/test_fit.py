@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 import media
+from unit.planning.drawn import examined, recording, screenshot
 from weighlock.converters import rest_json
 from weighlock.errors import BudgetExceeded
 from weighlock.fitted import Fitted
 from weighlock.planning.moves import Why
+from weighlock.planning.plan import plan
+from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed
 from weighlock.preflight import Preflight
 from weighlock.request import MediaPart, Request, TextPart, Turn
@@ -201,3 +204,23 @@ def test_a_receipt_is_json(tmp_path: Path) -> None:
     assert told["fits"] is True
     assert told["breaks_prefix"] is True
     assert sum(step["saved"]["high"] for step in told["steps"]) == told["saved"]["tokens_high"]
+
+
+@pytest.mark.parametrize("model", ["gemini-3.8-flash", "gemini-2.5-flash"])
+def test_the_shipped_endpoint_keeps_the_screenshot_and_loses_nothing_as_its_budget_grows(
+    model: str, tmp_path: Path
+) -> None:
+    line = Preflight(load(None, environ={}, cwd=tmp_path))
+
+    def planned(budget: int) -> Plan:
+        scales = line.scales(Asked(endpoint="bug_triage", model=model, max_tokens=budget))
+        parts = scales.parts([examined(screenshot()), examined(recording(240))], standing=False)
+        wishes = [Wish(target=scales.target(part.examined)) for part in parts]
+        return plan(parts, scales.rules, scales.shaping, scales.judge, wishes)
+
+    plans = [planned(budget) for budget in range(500, 24_000, 470)]
+
+    assert {one.fits for one in plans} == {False, True}
+    for tighter, wider in pairwise(plans):
+        assert all(a.total.high <= b.total.high for a, b in zip(tighter.parts, wider.parts, strict=True))
+    assert all(one.parts[0].controls.part_resolution is None for one in plans)
