@@ -483,18 +483,23 @@ def fan_pdf(levels: int = 9, width: int = 10) -> bytes:
     return raw_pdf(b"<</Type/Catalog/Pages 2 0 R>>", *nodes, b"<</Type/Page/MediaBox[0 0 612 792]>>")
 
 
+def _deflated(head: bytes, block: bytes, times: int) -> bytes:
+    """A zlib stream of the head and a block many times over, packed once and repeated."""
+    packer = zlib.compressobj(9, wbits=-15)
+    start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    again = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = zlib.adler32(head)
+    for _ in range(times):
+        check = zlib.adler32(block, check)
+    return b"\x78\xda" + start + again * times + packer.flush() + struct.pack(">I", check)
+
+
 def object_stream_bomb(unpacked: int = 1 << 30) -> bytes:
     """A document whose objects lie in a stream that unpacks to `unpacked` bytes."""
-    packer = zlib.compressobj(9)
     first = b"1 0 2 31 3 76 "
     objects = b"<</Type/Catalog/Pages 2 0 R>>".ljust(31) + b"<</Type/Pages/Kids[3 0 R]/Count 1>>".ljust(45)
     objects += b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
-    blank = b" " * (1 << 20)
-    packed = (
-        packer.compress(first + objects)
-        + b"".join(packer.compress(blank) for _ in range(unpacked >> 20))
-        + packer.flush()
-    )
+    packed = _deflated(first + objects, b" " * (1 << 20), unpacked >> 20)
     head = b"%PDF-1.5\n"
     stream = b"4 0 obj\n<</Type/ObjStm/N 3/First %d/Length %d/Filter/FlateDecode>>stream\n%s\nendstream\nendobj\n" % (
         len(first),

@@ -117,6 +117,7 @@ def test_a_thousand_jpeg_scans_are_not_decoded(prober: Prober) -> None:
 
 
 @cache
+@cache
 def lying_minutes() -> dict[str, tuple[bytes, str]]:
     mp3, flac = media.sound(MINUTE, "libmp3lame", "mp3"), media.sound(MINUTE, "flac", "flac")
     mka, m4a = media.sound(MINUTE, "aac", "matroska"), media.sound(MINUTE, "aac", "mp4")

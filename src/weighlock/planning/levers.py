@@ -24,7 +24,7 @@ RESOLUTIONS = (MediaResolution.ULTRA_HIGH, MediaResolution.HIGH, MediaResolution
 """From the finest."""
 _FPS = (12, 5, 2, 1, 0.5, 0.2, 0.1)
 _SECONDS = (600, 300, 120, 60, 30, 20, 10)
-_PAGES = (500, 200, 100, 50, 20, 10, 5, 2, 1)
+_PAGES = (800, 500, 300, 200, 150, 100, 70, 50, 30, 20, 15, 10, 7, 5, 4, 3, 2, 1)
 
 
 class Lever(StrEnum):
