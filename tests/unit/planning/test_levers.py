@@ -80,8 +80,9 @@ def test_sound_is_dropped_only_where_there_is_some(rules: ModelRules) -> None:
 
 
 def test_pages_are_kept_from_the_first_one_asked_for(rules: ModelRules) -> None:
-    assert words(Lever.PAGES, paper(12), rules)[:2] == ["its first 10 pages", "its first 5 pages"]
+    assert words(Lever.PAGES, paper(12), rules)[:2] == ["its first 10 pages", "its first 7 pages"]
     assert words(Lever.PAGES, paper(12), rules, controls=Controls(first_page=3, last_page=6)) == [
+        "pages 3-5",
         "pages 3-4",
         "page 3",
     ]
