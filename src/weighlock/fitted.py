@@ -12,6 +12,7 @@ from weighlock.media.work import Made, Work
 from weighlock.planning.admit import LimitCheck, Verdict
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
+from weighlock.planning.placement import INLINE_ALL, Placements
 from weighlock.planning.shape import Shaped
 from weighlock.planning.steps import Plan, Step
 from weighlock.report import SCHEMA, Report, part_dict, scale_dict
@@ -45,12 +46,15 @@ class Fitted:
     traced: tuple[int, ...] = ()
     """Parts that keep their metadata though the endpoint wants it out: of a format it is not known how, or with no work
     allowed on their bytes."""
+    to_upload: Placements = field(default_factory=lambda: INLINE_ALL)
+    """What is too many bytes to go inline, by the same part, and why. `request` still holds the bytes: upload them by
+    the Files API, and let `fitting.referred` name them in it. `after` weighs them so already."""
     original: Request = field(default_factory=lambda: Request(turns=()), repr=False)
     """As the caller sent it."""
 
     @property
     def is_sendable(self) -> bool:
-        """Whether the service would take it, whatever the budget says."""
+        """Whether the service takes it, once `works` are done and `to_upload` is uploaded, whatever the budget says."""
         screening = self.before.screening
         refused = self.after.refused or any(
             part.error or (part.refused and at not in self.works) for at, part in enumerate(self.after.parts)
@@ -149,6 +153,11 @@ class Fitted:
                 }
                 for at, made in self.made.items()
             ],
+            "to_upload": [
+                {"part": at, "source": self.before.parts[at].examined.label, **asdict(one)}
+                for at, one in self.to_upload.items()
+            ],
+            "stays_inline": self.plan.stays_inline,
             "keep_metadata": list(self.traced),
             "screening": self.before.screening and screening_dict(self.before.screening, self.before.parts, None),
             "confinement": self.before.confinement and dict(self.before.confinement),

@@ -10,6 +10,7 @@ from weighlock.fitted import Fitted
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import LocalWork, is_visual
 from weighlock.planning.obstacles import obstacles
+from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
@@ -18,7 +19,7 @@ from weighlock.planning.steps import Plan
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined, Weighed
 from weighlock.report import Report
-from weighlock.request import MediaPart, MediaResolution, Request
+from weighlock.request import NOTHING, MediaPart, MediaResolution, Request, Uri
 from weighlock.scales import Scales
 
 
@@ -35,7 +36,7 @@ def fit(
     media = scales.parts(examined, standing=False)
     text = _text(screened, scales)
     plan = _planned(request, screening, sent, media, text, scales)
-    told = replace(screening, problems=still_wrong(screening.problems, sent, plan))
+    told = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
     parts = shaped(sent, media, plan)
     if scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
@@ -55,6 +56,7 @@ def fit(
         shaped=tuple(parts),
         original=request,
         traced=traced,
+        to_upload=plan.placements,
     )
 
 
@@ -69,14 +71,43 @@ def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart
     return with_resolution(request, request_resolution(fitted.request))
 
 
-def labelled(report: Report, fitted: Fitted) -> Report:
-    """The report with the names its parts had before they were worked on."""
-    kept = [part.examined.label for at, part in enumerate(fitted.before.parts) if at not in fitted.plan.removed]
-    parts = (
-        replace(part, examined=replace(part.examined, label=label))
-        for part, label in zip(report.parts, kept, strict=True)
-    )
-    return replace(report, parts=tuple(parts))
+def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Placements]:
+    """The report with the names and placements its parts had before they were worked on, and what is to be uploaded.
+
+    The plan's placements stay, since the next turn's plan, which cannot know what came of the works, finds them again.
+    """
+    kept = [at for at in range(len(fitted.before.parts)) if at not in fitted.plan.removed]
+    parts = [
+        replace(part, examined=replace(part.examined, label=fitted.before.parts[at].examined.label))
+        for part, at in zip(report.parts, kept, strict=True)
+    ]
+    planned = {kept.index(at): one for at, one in fitted.to_upload.items()}
+    placed = place(parts, scales.rules, scales.inline_below, kept=planned, sent=len(parts))
+    if not placed:
+        return replace(report, parts=tuple(parts)), fitted.to_upload
+    made = scales.report(put(parts, placed, scales.rules))
+    to_upload = {kept[at]: fitted.to_upload.get(kept[at], one) for at, one in placed.items()}
+    return replace(made, screening=report.screening, confinement=report.confinement), to_upload
+
+
+def referred(fitted: Fitted, uris: Mapping[int, str]) -> Fitted:
+    """The request with media named by where they are now, by part: those need no upload any more."""
+    screening = fitted.before.screening
+    if not uris or screening is None:
+        return fitted
+    sources: dict[int, MediaPart] = {}
+    for at in {*fitted.files, *uris}:
+        finding, part = fitted.shaped[at].finding, fitted.plan.parts[at]
+        mime = fitted.made[at].mime if at in fitted.made else part.send_as or part.examined.mime
+        medium = replace(finding.shaped or finding.part, declared_mime=mime)
+        sources[at] = _by_name(medium, uris[at]) if at in uris else replace(medium, source=fitted.files[at])
+    left = {at: one for at, one in fitted.to_upload.items() if at not in uris}
+    return replace(fitted, request=worked_on(fitted, screening, sources), to_upload=left)
+
+
+def _by_name(part: MediaPart, uri: str) -> MediaPart:
+    carried = {"fileData" if key == "inlineData" else key: value for key, value in part.carried.items()}
+    return replace(part, source=Uri(uri), carried=carried or NOTHING)
 
 
 def _planned(
@@ -96,6 +127,7 @@ def _planned(
         scales.shaping,
         scales.judge,
         wishes_of(sent, media, scales.target),
+        below=scales.inline_below,
         keep=history.keep_media,
         batch=history.batch,
     )

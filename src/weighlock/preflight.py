@@ -216,8 +216,9 @@ class Preflight:
                 files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
                 parts[at] = replace(part, source=files[at], declared_mime=made[at].mime)
         request = fitting.worked_on(fitted, screening, parts)
-        after = fitting.labelled(self.weigh_request(request, asked), fitted)
-        return replace(fitted, request=request, after=after, works={}, made=made, files=files)
+        scales = self._scales_for(request, asked)
+        after, to_upload = fitting.as_made(self.weigh_request(request, asked), fitted, scales)
+        return replace(fitted, request=request, after=after, to_upload=to_upload, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()

@@ -15,6 +15,7 @@ from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.levers import Shaping, Target
 from weighlock.planning.limits import Limits
+from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
@@ -74,6 +75,7 @@ class Scales:
         self.endpoint = settings.endpoint(asked.endpoint)
         account = self.endpoint.account
         self.limits = _over(self.endpoint.limits, asked)
+        self.inline_below = settings.uploads.inline_below
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
         self.controls = asked.controls or Controls()
@@ -113,7 +115,7 @@ class Scales:
             tokens=tokens,
             cost=cost,
             verdict=verdict,
-            refused=refused_together(parts, self.rules),
+            refused=(*refused_together(parts, self.rules), *refused_inline(parts, self.rules)),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
             text_rule=self.rules.text,

@@ -76,6 +76,7 @@ FILES = st.fixed_dictionaries(
             workers=st.integers(1, 256),
             max=sections(file=st.integers(0, 10**12), duration_s=st.integers(1, 10**6), pages=st.integers(1, 10**6)),
         ),
+        "uploads": sections(inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS)),
         "pricing": sections(discount=st.decimals(0, "0.99", places=2)),
     },
 )
@@ -102,6 +103,8 @@ KEYS = st.sampled_from(
         "rules",
         "safety",
         "pricing",
+        "uploads",
+        "inline_below",
         "developer",
         "backend",
         "x",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ from unit.planning.drawn import examined, recording, screenshot
 from weighlock.converters import rest_json
 from weighlock.errors import BudgetExceeded
 from weighlock.fitted import Fitted
+from weighlock.fitting import referred
 from weighlock.planning.moves import Why
+from weighlock.planning.placement import InlineBelow
 from weighlock.planning.plan import plan
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed
 from weighlock.preflight import Preflight
-from weighlock.request import MediaPart, Request, TextPart, Turn
+from weighlock.request import MediaPart, Request, TextPart, Turn, Uri
 from weighlock.scales import Asked
-from weighlock.settings import load
+from weighlock.settings import Uploads, load
 
 SHOT = base64.b64encode(media.picture((1280, 720))).decode()
 TURNS = 20
@@ -224,3 +227,40 @@ def test_the_shipped_endpoint_keeps_the_screenshot_and_loses_nothing_as_its_budg
     for tighter, wider in pairwise(plans):
         assert all(a.total.high <= b.total.high for a, b in zip(tighter.parts, wider.parts, strict=True))
     assert all(one.parts[0].controls.part_resolution is None for one in plans)
+
+
+def film_body(turns: int, size: int) -> dict[str, Any]:
+    """A user's pictures of so many bytes, one a turn."""
+    picture = base64.b64encode(media.picture((64, 64)) + bytes(size)).decode()
+    contents: list[dict[str, Any]] = []
+    for number in range(turns):
+        if number:
+            contents.append({"role": "model", "parts": [{"text": "go on"}]})
+        contents.append({"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": picture}}]})
+    return {"contents": contents}
+
+
+def test_what_went_inline_in_an_earlier_turn_stays_and_only_newer_media_are_uploaded(tmp_path: Path) -> None:
+    with preflight(tmp_path, "mode: enforce") as other:
+        below = Uploads(inline_below=InlineBelow(developer=300_000))
+    with Preflight(replace(other.settings, uploads=below)) as line:
+        placed = [list(fitted(line, film_body(turns, 100_000))[0].to_upload) for turns in (1, 2, 3, 4)]
+
+    assert placed == [[], [], [2], [2, 3]]
+
+
+def test_a_request_names_what_was_uploaded_and_needs_no_upload_any_more(tmp_path: Path) -> None:
+    with preflight(tmp_path, "mode: enforce") as line:
+        body = film_body(1, 20_000_000)
+        found, _ = fitted(line, body)
+
+        done = referred(found, {0: "https://generativelanguage.googleapis.com/v1beta/files/abc"})
+
+        assert found.is_sendable
+        assert found.to_upload[0].reason == "26.7 MB in base64, over inline_below 15MB"
+        assert not done.to_upload
+        (part,) = done.request.turns[0].parts
+        assert isinstance(part, MediaPart)
+        assert part.source == Uri("https://generativelanguage.googleapis.com/v1beta/files/abc")
+        assert referred(found, {}) is found
+        assert fitted(line, body)[0].as_dict() == found.as_dict()

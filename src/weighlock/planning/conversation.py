@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from weighlock.planning.levers import Shaping
-from weighlock.planning.moves import Bench, Memory, Move
+from weighlock.planning.moves import Bench, Memory, Move, Why, size
+from weighlock.planning.placement import INLINE_ALL, InlineBelow, Placements, place, put, stays_inline
 from weighlock.planning.plan import Judge, always, moves_to_keep, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Screening
@@ -54,17 +55,21 @@ def plan_conversation(
     judge: Judge,
     wishes: Sequence[Wish],
     *,
+    below: InlineBelow,
     keep: int,
     batch: int,
 ) -> Plan:
     """The plan of the last turn, under what the earlier ones decided. Its parts are the media, then the text.
 
     What is `removable` among the wishes may become a note once it is older than the newest `keep` media; `batch` is how
-    many earlier ones change together.
+    many earlier ones change together. What is too many bytes to go inline is placed first: it can change what a film
+    costs, and an upload loses nothing, where encoding a picture again does.
     """
     memory: Memory = {}
     bench = Bench(media, rules, memory)
-    endpoint_s = list(always(bench, shaping, wishes))
+    placing = _Placing(bench, text, judge, below)
+    # A picture is encoded again for the service to take it only where it cannot be uploaded as it is.
+    endpoint_s = [move for move in always(bench, shaping, wishes) if move.why is not Why.TAKEN]
 
     def wishes_at(held: int, sent: int) -> list[Wish]:
         here = [
@@ -74,18 +79,65 @@ def plan_conversation(
         return [*here, Wish()]
 
     kept: tuple[Move, ...] = ()
-    sent = 0
-    now = bench.parts(endpoint_s)
+    placed, sent = INLINE_ALL, 0
+    now = placing.parts(placed, endpoint_s)
     for stage in earlier:
         held = stage.media
         # The text only grew since: where the media fit beside all of it, nothing had to be done.
-        if judge([*now[:held], text]).over:
-            parts, here = [*media[:held], stage.text()], wishes_at(held, sent)
+        first = placing.first(held, sent, text, [*endpoint_s, *kept], placed)
+        if first != placed or judge([*now[:held], text]).over:
+            said = stage.text()
+            first = placing.first(held, sent, said, [*endpoint_s, *kept], placed)
+            parts, here = [*put(media[:held], first, rules), said], wishes_at(held, sent)
             kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
-            now = bench.parts([*endpoint_s, *kept])
+            placed = placing.settled(first, held, sent, said, [*endpoint_s, *kept], placed)
+            now = placing.parts(placed, [*endpoint_s, *kept])
         sent = held
-    here = wishes_at(len(media), sent)
-    return plan([*media, text], rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+    held = len(media)
+    first = placing.first(held, sent, text, [*endpoint_s, *kept], placed)
+    parts, here = [*put(media, first, rules), text], wishes_at(held, sent)
+    found = plan(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+    last = placing.settled(first, held, sent, text, found.moves, placed)
+    if last != first:
+        parts = [*placing.parts(last, found.moves), text]
+        found = replace(found, parts=tuple(parts), verdict=judge(parts))
+    return replace(found, placements=last, stays_inline=stays_inline(found.parts, rules, below))
+
+
+class _Placing:
+    """How the media travel, turn by turn: decided on what came, settled on what the moves leave of it."""
+
+    def __init__(self, bench: Bench, text: Weighed, judge: Judge, below: InlineBelow) -> None:
+        self.bench, self.judge, self.below = bench, judge, below
+        # Earlier turns held less, and moves only make it less still.
+        self.needed = bool(place([*bench.given, text], bench.rules, below))
+
+    def first(self, held: int, sent: int, text: Weighed, moves: Sequence[Move], kept: Placements) -> Placements:
+        """What goes by the Files API in a turn of `held` media, by what is known before it is planned."""
+        if not self.needed:
+            return kept
+        pairs = zip(self.bench.given[:held], self.bench.parts(moves)[:held], strict=True)
+        # What a work may come to at most is no more than what it is made of.
+        stored = [old if size([new]) > size([old]) else new for old, new in pairs]
+        return place([*stored, text], self.bench.rules, self.below, kept=kept, sent=sent)
+
+    def settled(
+        self, first: Placements, held: int, sent: int, text: Weighed, moves: Sequence[Move], kept: Placements
+    ) -> Placements:
+        """The same once it is planned: what became small enough goes inline, unless that would break a limit."""
+        last = self.first(held, sent, text, moves, kept)
+        if last == first:
+            return first
+        over, then = (
+            {check.name for check in self.judge([*self.parts(placed, moves)[:held], text]).over}
+            for placed in (first, last)
+        )
+        return last if then <= over else first
+
+    def parts(self, placed: Placements, moves: Sequence[Move]) -> list[Weighed]:
+        """The media as they weigh, placed and moved."""
+        bench = self.bench
+        return Bench(put(bench.given, placed, bench.rules), bench.rules, bench.memory).parts(moves)
 
 
 def _until(request: Request, screening: Screening, end: int) -> Request:

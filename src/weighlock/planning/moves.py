@@ -55,7 +55,7 @@ class Bench:
 
     def __init__(self, given: Sequence[Weighed], rules: ModelRules, memory: Memory | None = None) -> None:
         self.given, self.rules = tuple(given), rules
-        self._memory: Memory = {} if memory is None else memory
+        self.memory: Memory = {} if memory is None else memory
         self._visual = tuple(at for at, part in enumerate(self.given) if is_visual(part))
 
     def touched(self, move: Move) -> tuple[int, ...]:
@@ -96,11 +96,11 @@ class Bench:
             controls, work = rung.on(controls), rung.work or work
         if controls == given.controls and work is None:
             return given
-        found = self._memory.get((at, controls, work))
+        found = self.memory.get((at, controls, work))
         if found is None:
             examined, rules = given.examined, self.rules
             found = weigh_made(examined, work, controls, rules) if work else weigh(examined, controls, rules)
-            self._memory[at, controls, work] = found
+            self.memory[at, controls, work] = found
         return found
 
     def _noted(self, part: Weighed) -> Weighed:

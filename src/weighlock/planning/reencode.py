@@ -37,7 +37,7 @@ def works(
     only where no size that it can end at costs more, at whatever level: what lowers bytes must not raise tokens.
     """
     examined, facts = part.examined, part.examined.facts
-    if not isinstance(facts, ImageFacts) or part.controls.placement is not Placement.INLINE or part.error is not None:
+    if not isinstance(facts, ImageFacts) or part.controls.placement is Placement.URI or part.error is not None:
         return
     sizes = list(_sizes(part, facts, rules, floor)) if fewer_pixels else []
     drawn, packed = _drawn(part, rules), _packed(part, facts, rules) if fewer_bytes else None

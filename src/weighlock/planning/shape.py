@@ -10,11 +10,12 @@ from weighlock.errors import InputError, MediaTooLarge
 from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
 from weighlock.planning.levers import Lever, Target
+from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed
 from weighlock.request import NOTHING, Json, MediaResolution, Request
-from weighlock.rules import Controls
+from weighlock.rules import Controls, ModelRules
 from weighlock.written import plain
 
 _LEVEL = "MEDIA_RESOLUTION_"
@@ -45,12 +46,18 @@ def wishes_of(
     ]
 
 
-def still_wrong(problems: Sequence[InputError], findings: Sequence[Finding], plan: Plan) -> tuple[InputError, ...]:
-    """What keeps a request from being sent, without the pictures that were too large inline and no longer will be."""
-    smaller = {str(findings[at].place) for at in plan.reencoded if not plan.parts[at].refused}
-    return tuple(
-        one for one in problems if not (isinstance(one, MediaTooLarge) and one.figures.get("place") in smaller)
-    )
+def still_wrong(
+    problems: Sequence[InputError], findings: Sequence[Finding], plan: Plan, rules: ModelRules
+) -> tuple[InputError, ...]:
+    """What keeps a request from being sent, without what was too large inline and no longer will be."""
+    cured = {str(findings[at].place) for at in (*plan.reencoded, *plan.placements) if not plan.parts[at].refused}
+    room = not refused_inline(plan.parts, rules)
+
+    def is_cured(one: InputError) -> bool:
+        together = one.figures.get("together")
+        return isinstance(one, MediaTooLarge) and (room if together else one.figures.get("place") in cured)
+
+    return tuple(one for one in problems if not is_cured(one))
 
 
 def with_resolution(request: Request, level: MediaResolution) -> Request:

@@ -9,6 +9,7 @@ from weighlock.media.work import ImageWork
 from weighlock.planning.admit import Verdict
 from weighlock.planning.levers import Lever, Target
 from weighlock.planning.moves import Move, Why
+from weighlock.planning.placement import INLINE_ALL, Placements
 from weighlock.planning.weigh import Tally, Weighed
 
 
@@ -74,6 +75,10 @@ class Plan:
     """What it held to, a part each."""
     moves: tuple[Move, ...] = ()
     """The steps again, as they are put on the parts."""
+    placements: Placements = field(default_factory=lambda: INLINE_ALL)
+    """What goes by the Files API, and why."""
+    stays_inline: str | None = None
+    """Why more goes inline than `uploads.inline_below` says, where it does."""
 
     @property
     def fits(self) -> bool:
@@ -82,4 +87,5 @@ class Plan:
 
     @property
     def breaks_prefix(self) -> bool:
-        return any(step.breaks_prefix for step in self.steps)
+        moved = any(one.breaks_prefix for one in self.placements.values())
+        return moved or any(step.breaks_prefix for step in self.steps)

@@ -174,7 +174,7 @@ def _bytes_inline(request: Request, sent: Sent, rules: ModelRules, without_chars
         size, place = max(sizes, key=lambda one: one[0])
         words = f"{total:,} bytes inline, base64 and text counted; the service takes {limit:,}: send less of it inline"
         largest = f"{place}: the largest part ({size:,}) of " if size else ""
-        yield MediaTooLarge(f"{largest}{words}", place=str(place), size_bytes=total, limit=limit)
+        yield MediaTooLarge(f"{largest}{words}", place=str(place), size_bytes=total, limit=limit, together=True)
 
 
 def _base64_chars(medium: Identified) -> int:

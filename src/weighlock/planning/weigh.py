@@ -21,7 +21,7 @@ from weighlock.media.facts import (
 from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
-from weighlock.request import Backend, Carrier, Modality, Placement
+from weighlock.request import Carrier, Modality, Placement
 from weighlock.rules import Controls, ModelRules, estimate
 
 _CONVERT_TO = {
@@ -229,22 +229,18 @@ def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> It
 
 
 def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, ...]:
-    """Why the service will refuse the request as a whole, though it would take each part."""
+    """Why the service will refuse the request as a whole, though it would take each part and all their bytes."""
     limits, counted = rules.limits, dict.fromkeys(Modality, 0)
-    inline = heard_s = 0
+    heard_s = 0
     for part in parts:
-        examined, size = part.examined, part.examined.size_bytes or 0
+        examined = part.examined
         if examined.modality is not None:
             counted[examined.modality] += 1
-        if part.controls.placement is Placement.INLINE:
-            inline += size if examined.modality is Modality.TEXT else base64_size(size)
         if isinstance(examined.facts, AudioFacts):
             heard_s += int(part.controls.span_s(examined.facts.duration_s))
-    by_reference = "upload by the Files API" if rules.backend is Backend.DEVELOPER else "name media by gs://"
     total = Tally.of(part.total for part in parts).likely
     return (
         *_over("a prompt of", total, limits.context_tokens, "tokens", "send less"),
-        *_over("a request with", inline, limits.inline_request_bytes, "bytes inline, base64 counted", by_reference),
         *_over("a request with", counted[Modality.IMAGE], limits.images, "images", "send fewer"),
         *_over("a request with", counted[Modality.VIDEO], limits.videos, "videos", "send fewer"),
         *_over("a request with", counted[Modality.AUDIO], limits.audio_files, "audio files", "send fewer"),

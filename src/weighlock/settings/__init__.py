@@ -32,6 +32,7 @@ from weighlock.settings.model import (
     Period,
     Safety,
     Settings,
+    Uploads,
     Window,
 )
 
@@ -52,6 +53,7 @@ __all__ = [
     "Reading",
     "Safety",
     "Settings",
+    "Uploads",
     "Window",
     "dump",
     "find",

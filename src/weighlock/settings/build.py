@@ -11,6 +11,7 @@ from typing import Any
 from weighlock.planning.cost import Contract, Override, Rates
 from weighlock.planning.levers import EVERY_LEVER, Floor
 from weighlock.planning.limits import Limits
+from weighlock.planning.placement import InlineBelow
 from weighlock.request import MediaResolution, Modality
 from weighlock.settings.amounts import parse_clip
 from weighlock.settings.coherence import beside
@@ -26,6 +27,7 @@ from weighlock.settings.model import (
     Period,
     Safety,
     Settings,
+    Uploads,
     Window,
 )
 from weighlock.settings.schema import SettingsFile
@@ -60,6 +62,7 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         accounts=MappingProxyType(accounts),
         default=default,
         endpoints=MappingProxyType(endpoints),
+        uploads=_uploads(values.get("uploads") or {}),
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
         rules_overlay=_overlay(values.get("rules") or {}, document, cwd),
@@ -158,6 +161,11 @@ def _floor(value: str | Mapping[str, Any]) -> Floor:
     if "fps" in body:
         body["fps"] = float(body["fps"])
     return Floor(**body)
+
+
+def _uploads(values: Mapping[str, Any]) -> Uploads:
+    below = {key: size for key, size in (values.get("inline_below") or {}).items() if size is not None}
+    return Uploads(inline_below=InlineBelow(**below))
 
 
 def _safety(values: Mapping[str, Any]) -> Safety:

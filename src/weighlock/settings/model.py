@@ -15,6 +15,7 @@ from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork
 from weighlock.planning.limits import Limits
+from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.written import listed, quoted
 
@@ -232,12 +233,20 @@ class Safety:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Uploads:
+    """What goes by reference instead of inline."""
+
+    inline_below: InlineBelow = field(default_factory=InlineBelow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything an operator said, and where."""
 
     accounts: Mapping[str, Account]
     default: Endpoint
     endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
+    uploads: Uploads = field(default_factory=Uploads)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
     rules_overlay: Path | None = None

@@ -30,7 +30,10 @@ from weighlock.written import quoted, without_keys
 NOT_YET = frozenset(
     {
         "tenants",
-        "uploads",
+        "uploads.keep_copies",
+        "uploads.copies_cap",
+        "uploads.delete_remote",
+        "uploads.quota",
         "state",
         "service",
         "observe",
@@ -239,6 +242,18 @@ class RulesSection(_Section):
     overlay: str | None = Field(None, description="Rule file laid over the shipped ones, relative to this file.")
 
 
+class InlineBelowSection(_Section):
+    developer: Size | None = Field(None, description="Of a whole request, base64 and text counted.")
+    vertex: Size | None = Field(
+        None, description="The same; Vertex has no Files API, so that past it a receipt says so."
+    )
+    pdf: Size | None = Field(None, description="Of one PDF, base64 counted.")
+
+
+class UploadsSection(_Section):
+    inline_below: InlineBelowSection | None = Field(None, description="What is larger goes by the Files API.")
+
+
 class MaxSection(_Section):
     file: Size | None = None
     pixels: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
@@ -278,5 +293,6 @@ class SettingsFile(_Section):
     default: EndpointSection | None = Field(None, description="What every endpoint starts from.")
     endpoints: dict[Name, EndpointSection | None] | None = None
     rules: RulesSection | None = None
+    uploads: UploadsSection | None = None
     safety: SafetySection | None = None
     pricing: PricingSection | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -29,6 +30,7 @@ def as_document(settings: Settings) -> dict[str, Any]:
             for name, endpoint in settings.endpoints.items()
         },
         "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
+        "uploads": {"inline_below": asdict(settings.uploads.inline_below)},
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
     }

@@ -97,17 +97,6 @@ def test_what_is_too_big_for_the_service_is_told_with_the_way_round(rules: Model
     assert "2,000,000,000" in weigh(examined(recording(240), size_bytes=2_000_000_001), uploaded, rules).refused[0]
 
 
-def test_the_bytes_inline_are_those_of_the_whole_request_to_the_byte_of_base64(rules: ModelRules) -> None:
-    def refused(*sizes: int, placement: Placement = Placement.INLINE) -> tuple[str, ...]:
-        controls = Controls(placement=placement)
-        return refused_together([weigh(examined(song(), size_bytes=size), controls, rules) for size in sizes], rules)
-
-    assert refused(75_000_000) == ()  # three bytes are four of base64
-    assert "100,000,004 bytes inline" in refused(75_000_001)[0]
-    assert "upload by the Files API" in refused(40_000_000, 40_000_000)[0]
-    assert refused(75_000_001, placement=Placement.FILES) == ()
-
-
 def test_a_request_past_the_context_or_with_too_many_films_is_told(rules: ModelRules) -> None:
     long = weigh(examined(recording(20_000)), Controls(), rules)
     short = weigh(examined(recording(4)), Controls(), rules)

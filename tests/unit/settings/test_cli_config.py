@@ -220,6 +220,18 @@ def test_show_of_an_unknown_endpoint_names_the_nearest(folder: Path) -> None:
     assert "did you mean 'bug_triage'?" in str(error)
 
 
+def test_a_threshold_above_what_the_service_takes_inline_is_told_with_the_bound_that_holds(folder: Path) -> None:
+    below = "uploads: {inline_below: {developer: 200MB, vertex: 1TB}}"
+    (folder / "weighlock.yaml").write_text(f"version: 1\ndefault: {{model: gemini-3.8-flash}}\n{below}\n")
+
+    result = run("check")
+
+    words = "uploads.inline_below.developer: 200,000,000 bytes, and gemini-3.8-flash takes 100,000,000 inline"
+    assert f"{words}: that bound holds" in result.output
+    assert "inline_below.vertex" not in result.output
+    assert result.exit_code == 0
+
+
 def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
     schema = json.loads(run("schema").output)
 
@@ -231,6 +243,7 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "default",
         "endpoints",
         "rules",
+        "uploads",
         "safety",
         "pricing",
     }

@@ -9,6 +9,7 @@ import pytest
 
 from weighlock.errors import ConfigError
 from weighlock.planning.levers import Floor, Lever, LocalWork
+from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.settings import (
     PACKAGED,
@@ -188,6 +189,12 @@ def test_metadata_stays_at_home_only_where_an_endpoint_says_so(tmp_path: Path) -
     assert settings.endpoint("bug_triage").strip_metadata
     assert settings.endpoint("bug_triage").levers == (Lever.REENCODE,)
     assert not settings.default.strip_metadata
+
+
+def test_how_much_goes_inline_is_read_one_by_one(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, f"{BASE}uploads: {{inline_below: {{developer: 20MB, pdf: null}}}}\n")
+
+    assert settings.uploads.inline_below == InlineBelow(developer=20_000_000, vertex=6_000_000, pdf=15_000_000)
 
 
 def test_safety_mime_and_pricing_are_read(tmp_path: Path) -> None:
@@ -421,6 +428,10 @@ class TestMistakes:
 
         assert "weighlock.yaml:19: endpoints: given twice; first at" in problem
         assert problem.endswith("weighlock.yaml:11")
+
+    @pytest.mark.parametrize("key", ["keep_copies: 7d", "quota: 18GB"])
+    def test_of_uploads_only_what_this_version_acts_on_is_taken(self, tmp_path: Path, key: str) -> None:
+        assert "this version does not act on it" in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
 
     @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "prepare_deadline_s: 3", "count: {when: auto}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
