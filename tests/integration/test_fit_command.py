@@ -50,6 +50,24 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return invoke
 
 
+def take_inline(limit: str, size: int) -> None:
+    """Rules under which the service takes no more of it inline."""
+    Path("rules.toml").write_text(
+        f"""
+generation = "gemini-3"
+checked_on = 2026-11-30
+[[limits]]
+limit = "{limit}"
+backend = "developer"
+value = {size}
+since = 2026-01-09
+source = "https://example.com/less"
+confidence = "assumed"
+"""
+    )
+    Path("weighlock.yaml").write_text(f"{SETTINGS}rules: {{overlay: rules.toml}}\n")
+
+
 def test_a_picture_is_made_lighter_and_the_body_written(run: Run) -> None:
     result = run("shot.png", "-e", "triage", "--text", "what is wrong?", "--out", "made")
 
@@ -217,7 +235,7 @@ def test_neutral_messages_that_have_no_word_for_a_setting_are_not_written(run: R
 
 
 def test_a_file_too_large_to_go_inline_is_named_for_an_upload(run: Run) -> None:
-    Path("big.png").write_bytes(media.picture((64, 64)) + bytes(200_000_000))
+    Path("big.png").write_bytes(media.picture((64, 64)) + bytes(20_000_000))
 
     result = run("shot.png", "big.png", "--out", "made")
 
@@ -226,6 +244,105 @@ def test_a_file_too_large_to_go_inline_is_named_for_an_upload(run: Run) -> None:
     small, big = json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"]
     assert "inlineData" in small
     assert big["fileData"]["fileUri"] == "file:big.png"
+
+
+def test_a_threshold_of_the_operator_names_the_largest_by_the_files_api_and_why(run: Run) -> None:
+    Path("weighlock.yaml").write_text(f"{SETTINGS}uploads: {{inline_below: {{developer: 300kB}}}}\n")
+    for name, size in (("a.png", 150_000), ("sub/b.png", 200_000)):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(media.picture((64, 64)) + bytes(size))
+
+    words = ("shot.png", "a.png", "sub/b.png")
+    planned = run(*words, "--dry-run")
+    told = json.loads(run(*words, "--out", "made", "--format", "json").stdout)
+
+    assert "by the Files API" in planned.stdout
+    assert "0.3 MB in base64, over inline_below 0.3MB" in planned.stdout
+    assert [one["source"] for one in told["to_upload"]] == ["sub/b.png"]
+    assert [part["controls"]["placement"] for part in told["after"]["parts"]] == ["inline", "inline", "files", "inline"]
+    parts = json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"]
+    assert [next(iter(part)) for part in parts] == ["inlineData", "inlineData", "fileData"]
+    assert parts[2]["fileData"] == {"mimeType": "image/png", "fileUri": "file:sub/b.png"}
+    assert [path.name for path in Path("made").iterdir()] == ["request.json"], "a file is named where it is"
+
+
+def test_what_is_too_large_in_a_request_is_written_beside_it_and_named(run: Run) -> None:
+    Path("weighlock.yaml").write_text(f"{SETTINGS}uploads: {{inline_below: {{developer: 300kB}}}}\n")
+    big = media.picture((64, 64)) + bytes(300_000)
+    picture = {"mimeType": "image/png", "data": base64.b64encode(big).decode(), "displayName": "x"}
+    said = {"text": "what is it?"}
+    body = {"contents": [{"role": "user", "parts": [said, {"inlineData": picture}]}], "tools": []}
+    Path("body.json").write_text(json.dumps(body))
+
+    done = run("body.json", "--out", "made")
+    again = run("body.json", "--out", "again", "--endpoint", "triage")
+
+    assert done.exit_code == 0, done.output
+    assert "made/contents-0-parts-1.png is too large to go inline: upload it" in done.stderr
+    sent = json.loads(Path("made/request.json").read_bytes())
+    named = {"mimeType": "image/png", "fileUri": "file:contents-0-parts-1.png", "displayName": "x"}
+    assert sent == {"contents": [{"role": "user", "parts": [said, {"fileData": named}]}], "tools": []}
+    assert Path("made/contents-0-parts-1.png").read_bytes() == big
+    assert again.exit_code == 0, again.output
+    _, part = json.loads(Path("again/request.json").read_bytes())["contents"][0]["parts"]
+    assert part["mediaResolution"] == {"level": "MEDIA_RESOLUTION_MEDIUM"}, "levers move what is uploaded too"
+
+
+def test_a_request_no_upload_can_help_stays_unsendable(run: Run) -> None:
+    take_inline("inline_request_bytes", 300_000)
+    agent = screenshots(1)
+    picture = agent["contents"][-1]["parts"][0]["functionResponse"]["parts"][0]["inlineData"]
+    picture["data"] = base64.b64encode(media.picture((64, 64)) + bytes(300_000)).decode()
+    Path("body.json").write_text(json.dumps(agent))
+
+    done = run("body.json", "--out", "made")
+    checked = CliRunner().invoke(cli, ["check", "body.json"])
+
+    assert done.exit_code == checked.exit_code == 4
+    assert "cannot be sent" in done.stdout
+    assert "by the Files API what stands in a user turn" in " ".join(done.stdout.split())
+    assert "by the Files API what stands in a user turn" in " ".join(checked.stdout.split())
+    assert not Path("made").exists()
+
+
+def test_check_names_what_to_upload_where_that_cures_it_and_ends_as_before(run: Run) -> None:
+    take_inline("inline_request_bytes", 300_000)
+    big = media.picture((64, 64)) + bytes(300_000)
+    Path("big.png").write_bytes(big)
+    picture = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(big).decode()}}
+    Path("body.json").write_text(json.dumps({"contents": [{"role": "user", "parts": [{"text": "what?"}, picture]}]}))
+
+    request = CliRunner().invoke(cli, ["check", "body.json"])
+    files = CliRunner().invoke(cli, ["check", "shot.png", "big.png", "--format", "json"])
+
+    assert request.exit_code == 4, "as it is"
+    assert "upload by the Files API: contents[0].parts[1]" in " ".join(request.stdout.split())
+    assert files.exit_code == 0
+    assert "upload by the Files API: big.png" in json.loads(files.stdout)["refused_by_service"][0]
+    assert run("body.json").exit_code == 0, "planned for an upload"
+
+
+def test_a_picture_too_large_to_go_inline_is_uploaded_rather_than_encoded_again(run: Run) -> None:
+    take_inline("inline_image_bytes", 300_000)
+    Path("big.png").write_bytes(media.picture((64, 64)) + bytes(300_000))
+
+    told = json.loads(run("big.png", "--out", "made", "--format", "json").stdout)
+
+    assert told["steps"] == []
+    assert told["to_upload"][0]["reason"] == "0.3 MB; the service takes 0.3 MB of a picture inline"
+
+
+def test_what_was_made_and_is_still_too_large_is_named_as_it_was_written(run: Run) -> None:
+    Path("weighlock.yaml").write_text(f"{SETTINGS}uploads: {{inline_below: {{developer: 0}}}}\n")
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    done = run("a.gif", "--out", "made", "--format", "json")
+
+    assert done.exit_code == 0, done.output
+    assert [one["part"] for one in json.loads(done.stdout)["to_upload"]] == [0]
+    (part,) = json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"]
+    assert part == {"fileData": {"mimeType": "image/png", "fileUri": "file:a.png"}}
+    assert Path("made/a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_usd_is_a_limit_too(run: Run) -> None:

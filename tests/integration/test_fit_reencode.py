@@ -159,13 +159,11 @@ def test_a_pinned_picture_is_stripped_too_and_nothing_else_is_done_to_it(run: Ru
     assert_clean(bytes_sent())
 
 
-def test_a_stripped_file_too_large_to_go_inline_is_named_as_it_was_written(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stripped_file_too_large_to_go_inline_is_named_as_it_was_written(run: Run) -> None:
     """Never the one that still has its metadata."""
     Path("photo.jpg").write_bytes(telling_jpeg())
     Path("more.jpg").write_bytes(telling_jpeg(3))
-    monkeypatch.setattr("weighlock.cli.fit._INLINE_BYTES", 1)
+    Path("weighlock.yaml").write_text(f"{SETTINGS}\nuploads: {{inline_below: {{developer: 0}}}}\n")
 
     done = run("photo.jpg", "more.jpg", "-e", "quiet", "--model", "gemini-9-unknown", "--out", "made")
 

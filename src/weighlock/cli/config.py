@@ -103,6 +103,7 @@ def _remarks(settings: Settings) -> Iterator[str]:
     for variable in _variables(settings):
         yield f"overridden by: {variable}"
     yield from _unknown_models(settings)
+    yield from _clamped(settings)
     for key in _set_here(settings, ("mode", "on_exceed")):
         yield f"changes the words of check, not its verdict: {key}"
     for key in _set_here(settings, ("windows", "labels")):
@@ -121,6 +122,23 @@ def _unknown_models(settings: Settings) -> Iterator[str]:
     for model, key in named.items():
         if book.resolve(model).match is Match.UNKNOWN:
             yield f"no rules for model {quoted(model)} ({key}); see on_unknown_model{book.suggestion(model)}"
+
+
+def _clamped(settings: Settings) -> Iterator[str]:
+    """Thresholds that the service's own bound comes before."""
+    from datetime import UTC, datetime
+
+    from weighlock.planning.placement import out_of_reach
+    from weighlock.preflight import rule_book
+
+    book, today = rule_book(settings), datetime.now(UTC).date()
+    told: dict[str, str] = {}
+    for _, endpoint in _endpoints(settings):
+        rules = book.for_model(endpoint.model, endpoint.account.backend, today)
+        for name, size, bound in out_of_reach(settings.uploads.inline_below, rules):
+            words = f"{size:,} bytes, and {endpoint.model} takes {bound:,} inline: that bound holds"
+            told.setdefault(name, f"uploads.inline_below.{name}: {words}")
+    yield from told.values()
 
 
 def _variables(settings: Settings) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -18,14 +19,14 @@ from weighlock.cli.files import replace_file
 from weighlock.cli.fit_request import pinned, read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
-from weighlock.errors import InputError, MediaTooLarge
+from weighlock.encoded import Base64
+from weighlock.errors import InputError
 from weighlock.fitted import Fitted
+from weighlock.fitting import referred
 from weighlock.media.work import StripWork, Work
 from weighlock.planning.admit import Decision
-from weighlock.planning.weigh import base64_size
 from weighlock.preflight import Preflight
-from weighlock.request import Backend, MediaPart, Part, Request, Uri
-from weighlock.rules import ModelRules
+from weighlock.request import Backend, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.settings import load
 
@@ -39,8 +40,6 @@ _EXTENSIONS = {
     "audio/wav": ".wav",
     "application/pdf": ".pdf",
 }
-_INLINE_BYTES = 20_000_000
-"""Of a request's media in base64, where the rules know no bound."""
 
 
 @click.command()
@@ -111,20 +110,16 @@ def fit(
             ctx.exit(EXIT_UNREADABLE)
         request = pinned(request, pin)
         fitted = preflight.fit(request, asked)
-        rules = preflight.scales(replace(asked, model=asked.model or request.model)).rules
-        if loaded is None:
-            fitted = _some_named(fitted, rules)
         code = _exit_code(fitted)
         written: list[Path] = []
         stopped: InputError | None = None
         if code == 0 and not dry_run:
             try:
                 fitted = carry_out(preflight, fitted, asked)
-                fitted = _unrefused(fitted) if loaded is None else fitted
                 if fitted.after.verdict.decision is Decision.REJECT:  # what was made is more than was planned
                     code = EXIT_OVER
                 elif out is not None:
-                    written = _write(out, fitted, loaded, request, rules)
+                    written = _write(out, fitted, loaded, request)
             except InputError as error:
                 stopped, code = error, EXIT_UNREADABLE
     if form == "json":
@@ -194,8 +189,8 @@ def _exit_code(fitted: Fitted) -> int:
 # ---- what is written
 
 
-def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, rules: ModelRules) -> list[Path]:
-    """The request's body in the format it came in, and of files a REST body.
+def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request) -> list[Path]:
+    """The request's body in the format it came in, and of files a REST body; and the media that go beside it.
 
     Raises:
         InputError: it cannot be written in that format.
@@ -203,34 +198,37 @@ def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request, 
     from weighlock.converters import json_text, messages, rest_json
 
     path = folder / "request.json"
-    names = _names(folder, fitted, path) if loaded is None else {}
+    beside = dict(_beside(folder, path, fitted, alone=loaded is None))
+    request = referred(fitted, _to_upload(fitted, beside)).request
     if loaded is None:
-        made = {id(fitted.files[at]): name for at, name in names.items()}
-        data = rest_json.emit(_with_references(fitted.request, rules, made))
-    elif fitted.request is given:
+        data = rest_json.emit(request)
+    elif request is given:
         data = loaded.body
     elif isinstance(loaded.parsed, rest_json.Parsed):
-        data = rest_json.emit(fitted.request, loaded.parsed)
+        data = rest_json.emit(request, loaded.parsed)
     else:
-        data = json_text.dumps(messages.emit(fitted.request, loaded.parsed))
+        data = json_text.dumps(messages.emit(request, loaded.parsed))
     folder.mkdir(parents=True, exist_ok=True)
-    for at, name in names.items():
-        replace_file(name, fitted.files[at])
+    for at, name in beside.items():
+        replace_file(name, fitted.files[at] if at in fitted.files else _bytes_of(fitted.shaped[at].finding.part))
     replace_file(path, data)
-    return [path, *names.values()]
+    return [path, *beside.values()]
 
 
-def _names(folder: Path, fitted: Fitted, body: Path) -> dict[int, Path]:
-    """Where each medium that was made is written."""
-    names: dict[int, Path] = {}
-    for at in fitted.files:
-        names[at] = _name(folder, fitted, at, [body, *names.values()])
-    return names
+def _beside(folder: Path, body: Path, fitted: Fitted, *, alone: bool) -> Iterator[tuple[int, Path]]:
+    """Where media are written: of files what was made, and what is to be uploaded and is no file yet."""
+    made = fitted.files if alone else ()
+    taken = [body]
+    for at in sorted({*made, *(at for at in fitted.to_upload if at in fitted.files or _own_file(fitted, at) is None)}):
+        taken.append(_name(folder, fitted, at, taken))
+        yield at, taken[-1]
 
 
 def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
-    """That of what a medium was made of, with the ending of what it is now."""
-    named, mime = Path(fitted.before.parts[at].examined.label), fitted.made[at].mime
+    """That of what a medium was made of, or of its place, with the ending of what it is now."""
+    label, part = fitted.before.parts[at].examined.label, fitted.plan.parts[at].examined
+    mime = fitted.made[at].mime if at in fitted.made else part.mime or ""
+    named = Path(label) if isinstance(fitted.shaped[at].finding.part.source, Path) else Path(_plain(label))
     stem, ending = named.stem or "medium", _EXTENSIONS.get(mime, named.suffix)
     path, nth = folder / f"{stem}{ending}", 1
     while path in taken:
@@ -239,53 +237,33 @@ def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
     return path
 
 
-def _some_named(fitted: Fitted, rules: ModelRules) -> Fitted:
-    """Without the complaint that files do not all go inline: those that do not are named, to be uploaded."""
-    screening, limit = fitted.before.screening, rules.limits.inline_request_bytes
-    if screening is None or limit is None:
-        return fitted
-    too_much = [
-        one for one in screening.problems if isinstance(one, MediaTooLarge) and one.figures.get("limit") == limit
-    ]
-    if not too_much:
-        return fitted
-    screening = replace(screening, problems=tuple(one for one in screening.problems if one not in too_much))
-    return _unrefused(replace(fitted, before=replace(fitted.before, screening=screening)))
+def _plain(place: str) -> str:
+    """`contents-0-parts-1` of `contents[0].parts[1]`."""
+    return re.sub(r"\W+", "-", place).strip("-")
 
 
-def _unrefused(fitted: Fitted) -> Fitted:
-    """Without the service's word on what goes inline together."""
-    after = replace(fitted.after, refused=tuple(words for words in fitted.after.refused if "inline" not in words))
-    return replace(fitted, after=after)
+def _own_file(fitted: Fitted, at: int) -> Path | None:
+    """The caller's file a part comes from; `None` where it came in a request, or on standard input."""
+    part = fitted.shaped[at].finding.part
+    return Path(part.label) if isinstance(part.source, Path) and part.source == Path(part.label) else None
 
 
-def _with_references(request: Request, rules: ModelRules, made: Mapping[int, Path]) -> Request:
-    """The request with files that do not fit inline named, largest first, for somebody to upload.
+def _bytes_of(part: MediaPart) -> bytes:
+    match part.source:
+        case Base64() as text:
+            return text.decode()
+        case Path() as path:
+            return path.read_bytes()
+        case source:
+            return bytes(source)  # type: ignore[arg-type]  # nothing else stands in a request read from a file
 
-    `made` is where media that were made are written, by the id of their bytes.
-    """
-    sizes: dict[int, int] = {}
-    for _, part, _ in request.media():
-        if isinstance(part.source, Path):
-            sizes[id(part)] = base64_size(part.source.stat().st_size)
-        elif isinstance(part.source, bytes) and id(part.source) in made:
-            sizes[id(part)] = base64_size(len(part.source))
-    left, bound = sum(sizes.values()), rules.limits.inline_request_bytes or _INLINE_BYTES
-    named: set[int] = set()
-    for part_id, size in sorted(sizes.items(), key=lambda one: -one[1]):
-        if left <= bound:
-            break
-        named.add(part_id)
-        left -= size
 
-    def reference(part: Part) -> Part:
-        if not isinstance(part, MediaPart) or id(part) not in named:
-            return part
-        file = made.get(id(part.source), Path(part.label))
-        uri = f"file:{file.name}"
-        words = f"{file} is too large to go inline: upload it, and put its URI in place of {uri}"
+def _to_upload(fitted: Fitted, beside: Mapping[int, Path]) -> dict[int, str]:
+    """What stands in the request for media that somebody has to upload first; standard error says so."""
+    uris: dict[int, str] = {}
+    for at in fitted.to_upload:
+        file = beside.get(at) or Path(fitted.before.parts[at].examined.label)
+        uris[at] = f"file:{file.name if at in beside else file}"
+        words = f"{file} is too large to go inline: upload it, and put its URI in place of {uris[at]}"
         click.echo(printable(f"weighlock: {words}"), err=True)
-        return replace(part, source=Uri(uri))
-
-    turns = tuple(replace(turn, parts=tuple(map(reference, turn.parts))) for turn in request.turns)
-    return replace(request, turns=turns)
+    return uris

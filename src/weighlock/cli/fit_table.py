@@ -90,15 +90,16 @@ def _row(fitted: Fitted, at: int) -> tuple[str, str, str, str, Text, Text]:
     share = f" ({saved / before.total.likely:.0%})" if saved and before.total.likely else ""
     last = {step.lever: _change(step) for step in steps}
     last = {Lever.HISTORY: last[Lever.HISTORY]} if Lever.HISTORY in last else last
-    becomes = _made(fitted, at)
+    becomes = [*_made(fitted, at), *(["by the Files API"] if at in fitted.to_upload else [])]
     changes = Text("\n".join(map(printable, (*last.values(), *becomes))), style="yellow")
     if before.error is not None:
         changes = Text(printable(before.error.message.partition(": ")[2] or before.error.message), style="yellow")
     elif not steps and not becomes and (kept := settings_in_words(before)):
         changes = Text(f"asked for: {kept}", style="dim")
     now = tokens_in_words([after]) if steps or becomes else "as it is" if before.tokens else "-"
-    why = Text("\n".join(dict.fromkeys(_why(fitted, step, at) for step in steps)))
-    if not steps and fitted.plan.wishes[at].pinned:
+    by_reference = [one.reason] if (one := fitted.to_upload.get(at)) else []
+    why = Text("\n".join(dict.fromkeys([*(_why(fitted, step, at) for step in steps), *by_reference])))
+    if not why and fitted.plan.wishes[at].pinned:
         why = Text("pinned")
     return facts, tokens_in_words([before]), now, f"{saved:,}{share}" if saved else "", changes, why
 
@@ -140,6 +141,7 @@ def _below(fitted: Fitted) -> Iterator[Text]:
         if step.request_wide:
             yield Text(printable(f"{step.words[:1].upper()}{step.words[1:]}."), style="yellow")
     breaks = [at for step in fitted.plan.steps if step.breaks_prefix for at in step.parts]
+    breaks += [at for at, one in fitted.to_upload.items() if one.breaks_prefix]
     if breaks:
         lost = sum(part.total.likely for part in after.parts[min(breaks) : -1])
         where = printable(before.parts[min(breaks)].examined.label)
@@ -151,6 +153,8 @@ def _below(fitted: Fitted) -> Iterator[Text]:
 
         label = before.parts[at].examined.label
         yield Text(printable(f"Local work on {label}: {work_in_words(work)}"), style="yellow")
+    if fitted.plan.stays_inline:
+        yield Text(printable(f"{fitted.plan.stays_inline}."), style="dim")
     for at in fitted.traced:
         kept = before.parts[at].examined
         words = f"{kept.label} keeps its metadata: that of {kept.mime} is not taken out here, or local_work is never"
@@ -182,7 +186,7 @@ def _verdict(fitted: Fitted) -> tuple[str, str]:
         return "does not fit", "bold red"
     if not fitted.is_sendable:
         return "cannot be sent as it is", "yellow"
-    touched = fitted.plan.steps or fitted.works or fitted.made
+    touched = fitted.plan.steps or fitted.works or fitted.made or fitted.to_upload
     return "fits" if touched else "fits as it is", "green"
 
 
