@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from weighlock.planning.levers import Shaping
 from weighlock.planning.moves import Bench, Memory, Move, Why, size
-from weighlock.planning.placement import INLINE_ALL, InlineBelow, Placements, place, put, stays_inline
+from weighlock.planning.placement import INLINE_ALL, InlineBelow, Placements, by_files, place, stays_inline
 from weighlock.planning.plan import Judge, always, moves_to_keep, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Screening
@@ -80,24 +80,27 @@ def plan_conversation(
 
     kept: tuple[Move, ...] = ()
     placed, sent = INLINE_ALL, 0
-    now = placing.parts(placed, endpoint_s)
+    stored, now = placing.stored(endpoint_s), placing.parts(placed, endpoint_s)
     for stage in earlier:
         held = stage.media
         # The text only grew since: where the media fit beside all of it, nothing had to be done.
-        first = placing.first(held, sent, text, [*endpoint_s, *kept], placed)
+        first = placing.first([*stored[:held], text], sent, placed)
         if first != placed or judge([*now[:held], text]).over:
             said = stage.text()
-            first = placing.first(held, sent, said, [*endpoint_s, *kept], placed)
-            parts, here = [*put(media[:held], first, rules), said], wishes_at(held, sent)
-            kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
-            placed = placing.settled(first, held, sent, said, [*endpoint_s, *kept], placed)
-            now = placing.parts(placed, [*endpoint_s, *kept])
+            first = placing.first([*stored[:held], said], sent, placed)
+            now = placing.parts(first, [*endpoint_s, *kept])
+            if judge([*now[:held], said]).over:
+                parts, here = [*placing.parts(first, [])[:held], said], wishes_at(held, sent)
+                kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+                stored = placing.stored([*endpoint_s, *kept])
+                first = placing.settled(first, [*stored[:held], said], sent, [*endpoint_s, *kept], placed)
+                now = placing.parts(first, [*endpoint_s, *kept])
+            placed = first
         sent = held
-    held = len(media)
-    first = placing.first(held, sent, text, [*endpoint_s, *kept], placed)
-    parts, here = [*put(media, first, rules), text], wishes_at(held, sent)
+    first = placing.first([*stored, text], sent, placed)
+    parts, here = [*placing.parts(first, []), text], wishes_at(len(media), sent)
     found = plan(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
-    last = placing.settled(first, held, sent, text, found.moves, placed)
+    last = placing.settled(first, [*placing.stored(found.moves), text], sent, found.moves, placed)
     if last != first:
         parts = [*placing.parts(last, found.moves), text]
         found = replace(found, parts=tuple(parts), verdict=judge(parts))
@@ -111,33 +114,38 @@ class _Placing:
         self.bench, self.judge, self.below = bench, judge, below
         # Earlier turns held less, and moves only make it less still.
         self.needed = bool(place([*bench.given, text], bench.rules, below))
+        self._uploaded: dict[int, Weighed] = {}
 
-    def first(self, held: int, sent: int, text: Weighed, moves: Sequence[Move], kept: Placements) -> Placements:
-        """What goes by the Files API in a turn of `held` media, by what is known before it is planned."""
-        if not self.needed:
-            return kept
-        pairs = zip(self.bench.given[:held], self.bench.parts(moves)[:held], strict=True)
-        # What a work may come to at most is no more than what it is made of.
-        stored = [old if size([new]) > size([old]) else new for old, new in pairs]
-        return place([*stored, text], self.bench.rules, self.below, kept=kept, sent=sent)
+    def first(self, stored: Sequence[Weighed], sent: int, kept: Placements) -> Placements:
+        """What goes by the Files API in a turn, by what is known before it is planned."""
+        return place(stored, self.bench.rules, self.below, kept=kept, sent=sent) if self.needed else kept
 
     def settled(
-        self, first: Placements, held: int, sent: int, text: Weighed, moves: Sequence[Move], kept: Placements
+        self, first: Placements, stored: Sequence[Weighed], sent: int, moves: Sequence[Move], kept: Placements
     ) -> Placements:
         """The same once it is planned: what became small enough goes inline, unless that would break a limit."""
-        last = self.first(held, sent, text, moves, kept)
+        last = self.first(stored, sent, kept)
         if last == first:
             return first
+        *media, text = stored
         over, then = (
-            {check.name for check in self.judge([*self.parts(placed, moves)[:held], text]).over}
+            {check.name for check in self.judge([*self.parts(placed, moves)[: len(media)], text]).over}
             for placed in (first, last)
         )
         return last if then <= over else first
 
+    def stored(self, moves: Sequence[Move]) -> list[Weighed]:
+        """The media by the bytes they take. What a work may come to at most is no more than what it is made of."""
+        pairs = zip(self.bench.given, self.bench.parts(moves), strict=True)
+        return [old if size([new]) > size([old]) else new for old, new in pairs]
+
     def parts(self, placed: Placements, moves: Sequence[Move]) -> list[Weighed]:
         """The media as they weigh, placed and moved."""
         bench = self.bench
-        return Bench(put(bench.given, placed, bench.rules), bench.rules, bench.memory).parts(moves)
+        for at in placed.keys() - self._uploaded.keys():
+            self._uploaded[at] = by_files(bench.given[at], bench.rules)
+        given = [self._uploaded[at] if at in placed else part for at, part in enumerate(bench.given)]
+        return Bench(given, bench.rules, bench.memory).parts(moves)
 
 
 def _until(request: Request, screening: Screening, end: int) -> Request:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from weighlock.media.facts import DocumentFacts, ImageFacts, TextSizes
 from weighlock.planning.weigh import Weighed, base64_size, weigh
 from weighlock.request import Backend, Carrier, Modality, Placement
-from weighlock.rules import ModelRules
+from weighlock.rules import ModelRules, RequestLimits
 
 _MOST_NAMES = 3
 
@@ -61,20 +61,25 @@ def place(
     `kept` is what went there in an earlier turn. The first `sent` parts were in one: of those only what the service
     would refuse inline goes now. A tool's result and a model's turn hold no reference, so their media stay inline.
     """
-    placed = {at: replace(one, breaks_prefix=False) for at, one in kept.items() if _is_medium(parts[at])}
+    placed = {
+        at: replace(one, breaks_prefix=False) if one.breaks_prefix else one
+        for at, one in kept.items()
+        if _is_medium(parts[at])
+    }
     if rules.backend is not Backend.DEVELOPER:
         return placed
+    limits = rules.limits
     for at, part in enumerate(parts):
-        reason = _alone(part, rules, below, was_sent=at < sent)
+        reason = _alone(part, limits, below, was_sent=at < sent)
         if reason and at not in placed and _may_go(part, rules):
             placed[at] = Placed(reason=reason, breaks_prefix=at < sent)
     left = inline_bytes(parts) - sum(_inline(parts[at]) for at in placed)
-    for bound, first in (_lower(below.developer, rules), sent), (rules.limits.inline_request_bytes, 0):
+    for bound, first in (_lower(below.developer, limits), sent), (limits.inline_request_bytes, 0):
         if bound is None or left <= bound:
             continue
         for at in sorted(range(first, len(parts)), key=lambda at: (-_inline(parts[at]), at)):
             if left > bound and at not in placed and _may_go(parts[at], rules):
-                words = f"{_told(_inline(parts[at]))} in base64, {_over(bound, below, rules)}"
+                words = f"{_told(_inline(parts[at]))} in base64, {_over(bound, below, limits)}"
                 placed[at] = Placed(reason=words, breaks_prefix=at < sent)
                 left -= _inline(parts[at])
     return dict(sorted(placed.items()))
@@ -82,7 +87,12 @@ def place(
 
 def put(parts: Sequence[Weighed], placed: Placements, rules: ModelRules) -> list[Weighed]:
     """The parts as they weigh once placed: it can change what a film costs."""
-    return [_by_files(part, rules) if at in placed else part for at, part in enumerate(parts)]
+    return [by_files(part, rules) if at in placed else part for at, part in enumerate(parts)]
+
+
+def by_files(part: Weighed, rules: ModelRules) -> Weighed:
+    """A part as it weighs once uploaded."""
+    return weigh(part.examined, replace(part.controls, placement=Placement.FILES), rules)
 
 
 def stays_inline(parts: Sequence[Weighed], rules: ModelRules, below: InlineBelow) -> str | None:
@@ -139,16 +149,12 @@ def _may_go(part: Weighed, rules: ModelRules) -> bool:
     here = part.controls.placement is Placement.INLINE and part.controls.carrier is Carrier.USER
     if not here or not _is_medium(part) or rules.backend is not Backend.DEVELOPER:
         return False
-    return {*_by_files(part, rules).refused} <= {*part.refused}
+    return {*by_files(part, rules).refused} <= {*part.refused}
 
 
-def _by_files(part: Weighed, rules: ModelRules) -> Weighed:
-    return weigh(part.examined, replace(part.controls, placement=Placement.FILES), rules)
-
-
-def _alone(part: Weighed, rules: ModelRules, below: InlineBelow, *, was_sent: bool) -> str | None:
+def _alone(part: Weighed, limits: RequestLimits, below: InlineBelow, *, was_sent: bool) -> str | None:
     """Why a medium does not go inline, whatever else does."""
-    size, limit, facts = part.examined.size_bytes or 0, rules.limits.inline_image_bytes, part.examined.facts
+    size, limit, facts = part.examined.size_bytes or 0, limits.inline_image_bytes, part.examined.facts
     if isinstance(facts, ImageFacts) and limit is not None and size > limit:
         return f"{_told(size)}; the service takes {_told(limit)} of a picture inline"
     if isinstance(facts, DocumentFacts) and not was_sent and _inline(part) > below.pdf:
@@ -174,13 +180,13 @@ def _chars(facts: object) -> int:
 # ---- in words
 
 
-def _lower(threshold: int, rules: ModelRules) -> int:
-    limit = rules.limits.inline_request_bytes
+def _lower(threshold: int, limits: RequestLimits) -> int:
+    limit = limits.inline_request_bytes
     return threshold if limit is None else min(threshold, limit)
 
 
-def _over(bound: int, below: InlineBelow, rules: ModelRules) -> str:
-    if bound == rules.limits.inline_request_bytes:
+def _over(bound: int, below: InlineBelow, limits: RequestLimits) -> str:
+    if bound == limits.inline_request_bytes:
         return f"over the {_size(bound)} of a request the service takes inline"
     return f"over inline_below {_size(below.developer)}"
 
