@@ -72,22 +72,27 @@ def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart
 
 
 def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Placements]:
-    """The report with the names and placements its parts had before they were worked on, and what is to be uploaded.
+    """The report of what was made, by the parts, names and placements of the plan, and what is to be uploaded.
 
     The plan's placements stay, since the next turn's plan, which cannot know what came of the works, finds them again.
+    A part that became a note weighs nothing of its own: its words are in the text of the request.
     """
-    kept = [at for at in range(len(fitted.before.parts)) if at not in fitted.plan.removed]
+    made = iter(report.parts)
     parts = [
-        replace(part, examined=replace(part.examined, label=fitted.before.parts[at].examined.label))
-        for part, at in zip(report.parts, kept, strict=True)
+        replace(planned, tokens=()) if at in fitted.plan.removed else _named(next(made), before.examined.label)
+        for at, (before, planned) in enumerate(zip(fitted.before.parts, fitted.plan.parts, strict=True))
     ]
-    planned = {kept.index(at): one for at, one in fitted.to_upload.items()}
-    placed = place(parts, scales.rules, scales.inline_below, kept=planned, sent=len(parts))
-    if not placed:
-        return replace(report, parts=tuple(parts)), fitted.to_upload
-    made = scales.report(put(parts, placed, scales.rules))
-    to_upload = {kept[at]: fitted.to_upload.get(kept[at], one) for at, one in placed.items()}
-    return replace(made, screening=report.screening, confinement=report.confinement), to_upload
+    placed = place(parts, scales.rules, scales.inline_below, kept=fitted.to_upload, sent=len(parts))
+    after = scales.report(put(parts, placed, scales.rules))
+    earlier = {at for at, wish in enumerate(fitted.plan.wishes) if wish.earlier is not None}
+    to_upload = {
+        at: fitted.to_upload.get(at) or replace(one, breaks_prefix=at in earlier) for at, one in placed.items()
+    }
+    return replace(after, screening=report.screening, confinement=report.confinement), to_upload
+
+
+def _named(part: Weighed, label: str) -> Weighed:
+    return replace(part, examined=replace(part.examined, label=label))
 
 
 def referred(fitted: Fitted, uris: Mapping[int, str]) -> Fitted:

@@ -345,6 +345,26 @@ def test_what_was_made_and_is_still_too_large_is_named_as_it_was_written(run: Ru
     assert Path("made/a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_notes_and_work_on_bytes_in_one_request_are_told_each_at_its_part(run: Run) -> None:
+    shots = screenshots(4)
+    gif = {"mimeType": "image/gif", "data": base64.b64encode(media.picture((64, 48), "GIF")).decode()}
+    shots["contents"].append({"role": "user", "parts": [{"text": "and this?"}, {"inlineData": gif}]})
+    Path("body.json").write_text(json.dumps(shots))
+    history = "history: {keep_media: 2, batch: 1}, media: {levers: [history]}"
+    Path("weighlock.yaml").write_text(SETTINGS.replace("default: {", f"default: {{{history}, "))
+
+    told = json.loads(run("body.json", "--max-tokens", "4000", "--out", "made", "--format", "json").stdout)
+    table = run("body.json", "--max-tokens", "4000", "--out", "made")
+
+    assert table.exit_code == 0, table.output
+    sources = [part["source"] for part in told["before"]["parts"]]
+    assert [part["source"] for part in told["after"]["parts"]] == sources
+    assert [one["part"] for one in told["made"]] == [4]
+    assert told["after"]["parts"][4]["mime"] == "image/png"
+    assert "becomes image/png" in table.stdout
+    assert "a note in its place" in table.stdout
+
+
 def test_usd_is_a_limit_too(run: Run) -> None:
     result = run("shot.png", "--max-usd", "0.0005")
 
