@@ -194,6 +194,7 @@ def _rates_at(price: ModelPrice, prompt_tokens: int) -> Rates | None:
         # A page is billed as IMAGE by Gemini 3 and as DOCUMENT, at the text rate, before it: the dearer of the two.
         document=max(text, image),
         cached=rate("cache_read_mtok"),
+        cached_audio=rate("cache_audio_read_mtok"),
         output=rate("output_mtok"),
     )
 

@@ -32,16 +32,20 @@ class Stage:
     """All its text, weighed when somebody asks."""
 
 
+def asked(request: Request) -> list[int]:
+    """The turns in which the model answered: what stands before each was sent by then."""
+    roles = [turn.role for turn in request.turns]
+    return [at for at, role in enumerate(roles) if role == "model" and at and roles[at - 1] != "model"]
+
+
 def stages(request: Request, screening: Screening, weigh_text: Callable[[Request], Weighed]) -> list[Stage]:
     """Every earlier turn in which the model was asked, oldest first; those with no medium before them are left out."""
     sent = [-1 if one.place.turn is None else one.place.turn for one in screening.findings if one.is_sent]
     if not sent:
         return []
-    roles = [turn.role for turn in request.turns]
-    asked = (at for at, role in enumerate(roles) if role == "model" and at and roles[at - 1] != "model")
     return [
-        Stage(held, lambda end=end: weigh_text(_until(request, screening, end)))  # type: ignore[misc]
-        for end in asked
+        Stage(held, lambda end=end: weigh_text(until(request, screening, end)))  # type: ignore[misc]
+        for end in asked(request)
         if (held := sum(turn < end for turn in sent))
     ]
 
@@ -148,7 +152,7 @@ class _Placing:
         return Bench(given, bench.rules, bench.memory).parts(moves)
 
 
-def _until(request: Request, screening: Screening, end: int) -> Request:
+def until(request: Request, screening: Screening, end: int) -> Request:
     """The request as it was before a turn, screened as it is now."""
 
     def then(turn: int | None) -> bool:

@@ -15,6 +15,8 @@ from types import MappingProxyType
 from weighlock.media.tokens import Confidence
 from weighlock.request import Backend, Modality
 
+Counts = Mapping[Modality, int] | Mapping[str, int]
+"""Tokens by modality."""
 LONG_PROMPT_TOKENS = 200_000
 """Above this many prompt tokens (strictly), models with a long-context tier bill the *whole* request at it."""
 
@@ -39,6 +41,8 @@ class Rates:
     document: Decimal
     cached: Decimal | None = None
     """Prompt tokens read from a cache; `None` where the model has no cached rate."""
+    cached_audio: Decimal | None = None
+    """Those of sound, where they have a rate of their own."""
     output: Decimal | None = None
     """Answer and thinking alike."""
 
@@ -69,15 +73,29 @@ class Rates:
             case _:
                 return self.text
 
+    def of_cached(self, modality: Modality | str) -> Decimal:
+        """The rate of one modality read from a cache; the full one where no cached rate is known.
+
+        What has no cached rate of its own saves as much as text does, so that the amount errs upwards.
+        """
+        full = self.of(modality)
+        if self.cached is None:
+            return full
+        if modality == Modality.AUDIO and self.cached_audio is not None:
+            return self.cached_audio
+        return full - (self.text - self.cached)
+
     def scaled(self, factor: Decimal, *, cached: Decimal | None = None) -> Rates:
-        """Every rate times `factor`; the cached one times `cached` where that differs."""
+        """Every rate times `factor`; the cached ones times `cached` where that differs."""
+        of_cached = factor if cached is None else cached
         return Rates(
             text=self.text * factor,
             image=self.image * factor,
             video=self.video * factor,
             audio=self.audio * factor,
             document=self.document * factor,
-            cached=None if self.cached is None else self.cached * (factor if cached is None else cached),
+            cached=None if self.cached is None else self.cached * of_cached,
+            cached_audio=None if self.cached_audio is None else self.cached_audio * of_cached,
             output=None if self.output is None else self.output * factor,
         )
 
@@ -133,36 +151,31 @@ class Prices:
         """The rates a prompt of this many tokens, cached ones included, pays; uplift and discount not yet applied."""
         return self.long if self.long is not None and prompt_tokens > self.long_above else self.base
 
-    def input_cost(
-        self, tokens: Mapping[Modality, int] | Mapping[str, int], *, prompt_tokens: int = 0, cached_tokens: int = 0
-    ) -> Decimal:
+    def input_cost(self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0) -> Decimal:
         """USD for a prompt.
 
         `prompt_tokens` is the whole prompt; what `tokens` does not account for pays the text rate. `cached_tokens` are
-        those of the prompt read from a cache; they save against the text rate, so the amount errs upwards.
+        those of the prompt read from a cache; where no modality is told, they save against the text rate.
 
         Raises:
             ValueError: a negative count, or more cached tokens than the prompt has.
         """
-        _refuse_negative(tokens, prompt_tokens, cached_tokens)
+        _refuse_negative(tokens, prompt_tokens)
+        cached: Counts = {Modality.TEXT: cached_tokens} if isinstance(cached_tokens, int) else cached_tokens
+        _refuse_negative(cached)
         listed = sum(tokens.values())
         whole = max(listed, prompt_tokens)
-        if cached_tokens > whole:
-            raise ValueError(f"{cached_tokens} cached tokens in a prompt of {whole}")
+        if (read := sum(cached.values())) > whole:
+            raise ValueError(f"{read} cached tokens in a prompt of {whole}")
         rates = self.rates(whole)
         amount = sum((rates.of(modality) * count for modality, count in tokens.items()), Decimal(0))
         amount += rates.text * (whole - listed)
-        if rates.cached is not None:
-            amount -= (rates.text - rates.cached) * cached_tokens
+        for modality, count in cached.items():
+            amount -= (rates.of(modality) - rates.of_cached(modality)) * count
         return self._billed(amount)
 
     def cost(
-        self,
-        tokens: Mapping[Modality, int] | Mapping[str, int],
-        *,
-        output_tokens: int,
-        prompt_tokens: int = 0,
-        cached_tokens: int = 0,
+        self, tokens: Counts, *, output_tokens: int, prompt_tokens: int = 0, cached_tokens: int | Counts = 0
     ) -> Decimal | None:
         """USD for a prompt and its answer; `None` where the model's output rate is unknown and output is expected."""
         _refuse_negative({}, output_tokens)
@@ -220,6 +233,6 @@ def _usd(rate: Decimal | None) -> str:
     return f"{rate:.{max(2, -exponent if isinstance(exponent, int) else 2)}f}"
 
 
-def _refuse_negative(tokens: Mapping[Modality, int] | Mapping[str, int], *counts: int) -> None:
+def _refuse_negative(tokens: Counts, *counts: int) -> None:
     if any(count < 0 for count in (*tokens.values(), *counts)):
         raise ValueError("token counts cannot be negative")

@@ -48,11 +48,7 @@ class Step:
     @property
     def saved(self) -> Tally:
         """What it takes off the prompt."""
-        return Tally(
-            low=self.before.low - self.after.low,
-            likely=self.before.likely - self.after.likely,
-            high=self.before.high - self.after.high,
-        )
+        return self.before - self.after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

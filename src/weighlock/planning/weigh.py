@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Self
 
 from weighlock.errors import MimeMismatch, WeighlockError
@@ -75,6 +76,9 @@ class Tally:
 
     def __add__(self, other: Tally | TokenRange) -> Tally:
         return Tally(low=self.low + other.low, likely=self.likely + other.likely, high=self.high + other.high)
+
+    def __sub__(self, other: Tally) -> Tally:
+        return Tally(low=self.low - other.low, likely=self.likely - other.likely, high=self.high - other.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +184,26 @@ class CostRange:
     def __add__(self, other: CostRange) -> CostRange:
         return CostRange(low=self.low + other.low, likely=self.likely + other.likely, high=self.high + other.high)
 
+    def __sub__(self, other: CostRange) -> CostRange:
+        return CostRange(low=self.low - other.low, likely=self.likely - other.likely, high=self.high - other.high)
 
-def cost_of(tokens: Mapping[Modality, Tally], prices: Prices | Unpriced, *, output_tokens: int = 0) -> CostRange | None:
-    """What the tokens cost; `None` where no price is known."""
+
+def cost_of(
+    tokens: Mapping[Modality, Tally],
+    prices: Prices | Unpriced,
+    *,
+    output_tokens: int = 0,
+    cached: Mapping[Modality, Tally] = MappingProxyType({}),
+) -> CostRange | None:
+    """What the tokens cost, those of them that are `cached` at their cached rate; `None` where no price is known."""
     if isinstance(prices, Unpriced):
         return None
     bounds = [
-        prices.cost({kind: getattr(tally, bound) for kind, tally in tokens.items()}, output_tokens=output_tokens)
+        prices.cost(
+            {kind: getattr(tally, bound) for kind, tally in tokens.items()},
+            output_tokens=output_tokens,
+            cached_tokens={kind: getattr(tally, bound) for kind, tally in cached.items()},
+        )
         for bound in ("low", "likely", "high")
     ]
     low, likely, high = bounds

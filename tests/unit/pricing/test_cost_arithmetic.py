@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -96,6 +97,17 @@ def test_without_a_cached_rate_cached_tokens_pay_in_full() -> None:
     priced = prices(Rates.uniform(Decimal(1)), None)
 
     assert priced.input_cost({Modality.TEXT: 10}, cached_tokens=10) == priced.input_cost({Modality.TEXT: 10})
+
+
+def test_what_is_read_from_a_cache_pays_the_cached_rate_of_its_modality() -> None:
+    rates = Rates.uniform(Decimal("0.30"), audio=Decimal(1), cached=Decimal("0.03"))
+    tokens = {Modality.TEXT: 100, Modality.AUDIO: 1_000}
+
+    own = prices(replace(rates, cached_audio=Decimal("0.1")), None).input_cost(tokens, cached_tokens=tokens)
+    none_of_its_own = prices(rates, None).input_cost(tokens, cached_tokens=tokens)
+
+    assert own == (Decimal("0.03") * 100 + Decimal("0.1") * 1_000) / 1_000_000
+    assert none_of_its_own == (Decimal("0.03") * 100 + Decimal("0.73") * 1_000) / 1_000_000
 
 
 @pytest.mark.parametrize(

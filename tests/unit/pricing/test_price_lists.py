@@ -57,6 +57,16 @@ def test_list_prices_of_2026_11_30(model: str, text: str, audio: str, output: st
     assert base.image == base.video == base.document == base.text
 
 
+@pytest.mark.parametrize(
+    ("model", "text", "audio"),
+    [("gemini-2.5-flash", "0.03", "0.1"), ("gemini-3.8-flash", "0.075", "0.075"), ("gemini-4-neon", "0.15", "0.15")],
+)
+def test_sound_read_from_the_cache_has_its_own_rate_where_the_list_has_one(model: str, text: str, audio: str) -> None:
+    base = priced(model).base
+
+    assert (base.of_cached(Modality.VIDEO), base.of_cached(Modality.AUDIO)) == (Decimal(text), Decimal(audio))
+
+
 def test_only_pro_models_have_a_long_tier() -> None:
     pro, flash = priced("gemini-3.1-pro-preview"), priced("gemini-3.8-flash")
 
