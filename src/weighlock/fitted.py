@@ -9,13 +9,15 @@ from typing import Any
 
 from weighlock.errors import BudgetExceeded
 from weighlock.media.work import Made, Work
-from weighlock.planning.admit import LimitCheck, Verdict
+from weighlock.planning.admit import Decision, Verdict
+from weighlock.planning.cached import Cached, Sent, cached
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.placement import INLINE_ALL, Placements
 from weighlock.planning.shape import Shaped
 from weighlock.planning.steps import Plan, Step
-from weighlock.report import SCHEMA, Report, part_dict, scale_dict
+from weighlock.planning.weigh import Tally
+from weighlock.report import SCHEMA, Report, cost_dict, knobs, over_in_words, part_dict, scale_dict, verb
 from weighlock.request import Request
 from weighlock.screening_report import screening_dict
 
@@ -51,6 +53,8 @@ class Fitted:
     the Files API, and let `fitting.referred` name them in it. `after` weighs them so already."""
     original: Request = field(default_factory=lambda: Request(turns=()), repr=False)
     """As the caller sent it."""
+    sent: Sent | None = field(default=None, repr=False)
+    """What of it the turn before sent; `None` where there was none."""
 
     @property
     def is_sendable(self) -> bool:
@@ -68,17 +72,33 @@ class Fitted:
 
     @property
     def fits(self) -> bool:
-        """Whether every limit holds, by the high estimate."""
-        return not self.verdict.over
+        """Whether the endpoint admits it: every limit holds by the high estimate, and nothing in it is unknown."""
+        return self.verdict.decision is Decision.ADMIT
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the endpoint does not admit it; `None` where it does, or where it cannot tell."""
+        return " ".join(self._sentences()) if self.verdict.decision is Decision.REJECT else None
+
+    @property
+    def cached(self) -> Cached | None:
+        """What the prompt cache is worth to it, if it holds what was sent before; `None` of a first request."""
+        if self.sent is None:
+            return None
+        return cached(self.after.parts, self.sent, output_tokens=self.after.scale.output_tokens)
 
     def demand_fit(self) -> None:
-        """Does nothing where every limit holds.
+        """Does nothing where the endpoint admits it.
 
         Raises:
             BudgetExceeded: what costs what, the lowest total that can be reached, and what stands in the way.
+            InputError: a part could not be weighed.
         """
-        if not self.fits:
+        if self.verdict.decision is Decision.REJECT:
             raise self.exceeded()
+        for part in self.after.parts:
+            if part.error is not None:
+                raise part.error
 
     def exceeded(self) -> BudgetExceeded:
         """What costs what, the lowest total that was found, and what stands in the way."""
@@ -94,20 +114,29 @@ class Fitted:
 
     def _sentences(self) -> Iterator[str]:
         scale, over = self.after.scale, self.verdict.over
-        broken = "; ".join(f"{_name(check)} {_amount(check)}, limit {_limit(check)}" for check in over)
-        how = "as it was made" if self.made else "even at its lightest"
-        yield f"{scale.endpoint} refuses: {how} {broken}."
-        heavy = sorted(self.after.parts, key=lambda part: -part.total.high)[:_MOST_PARTS]
-        costs = ", ".join(f"{part.examined.label} {part.total.high:,}" for part in heavy if part.total.high)
-        # Where only bytes or parts are over, nobody looked for fewer tokens.
-        lightest = not self.made and any(check.name not in _NOT_TOKENS for check in over)
-        yield f"{'Lowest reachable total' if lightest else 'In all'} {self.after.total.high:,} tokens: {costs}."
-        if told := self._in_the_way():
-            yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
-        knobs = " and ".join(f"limits.{check.name}" for check in over)
-        yield f"Raise {knobs} of {scale.endpoint}, or send less."
+        broken = [over_in_words(check, self.after, by_bound=True) for check in over]
+        how = "" if not over else " as it was made" if self.made else " even at its lightest"
+        yield f"{scale.endpoint} {verb(scale)}{how}: {'; '.join([*broken, *self.verdict.reasons])}."
+        if over:
+            yield self._total()
+            if told := self._in_the_way():
+                yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
+            yield f"Raise {knobs(over, scale)}, or send less."
         if scale.owner:
             yield f"Owner: {scale.owner}."
+
+    def _total(self) -> str:
+        """What costs what, by the estimate that decides; the figures add up to the total."""
+        total = self.after.total
+        # Where only bytes or parts are over, nobody looked for fewer tokens.
+        lightest = not self.made and any(check.name not in _NOT_TOKENS for check in self.verdict.over)
+        words = f"{'Lowest reachable total' if lightest else 'In all'} {total.high:,} tokens"
+        words += ", by the high estimate" if total.likely < total.high else ""
+        heavy = sorted((part for part in self.after.parts if part.total.high), key=lambda part: -part.total.high)
+        costs = [f"{part.examined.label} {part.total.high:,}" for part in heavy[:_MOST_PARTS]]
+        if rest := heavy[_MOST_PARTS:]:
+            costs.append(f"{len(rest)} more {sum(part.total.high for part in rest):,}")
+        return f"{words}: {', '.join(costs)}." if costs else f"{words}."
 
     def _in_the_way(self) -> list[Obstacle]:
         """What the endpoint or the caller could change, of the heaviest parts first."""
@@ -130,9 +159,13 @@ class Fitted:
             "schema": SCHEMA,
             **scale_dict(self.after.scale),
             "fits": self.fits,
+            "sendable": self.is_sendable,
+            "refusal": self.refusal,
             "breaks_prefix": self.plan.breaks_prefix,
             "before": {**self.before.sums_dict(), "parts": _parts(self.before)},
             "after": {**self.after.sums_dict(), "parts": _parts(self.after)},
+            "cost_cached": self.cached and cost_dict(self.cached.cost),
+            "cache": self.cached and self._cached_dict(self.cached),
             "saved": {"tokens_high": saved, "tokens_likely": self.before.total.likely - self.after.total.likely},
             "steps": [self._step_dict(step) for step in self.plan.steps],
             "passed": [self._step_dict(step) for step in self.plan.passed],
@@ -163,6 +196,16 @@ class Fitted:
             "confinement": self.before.confinement and dict(self.before.confinement),
         }
 
+    def _cached_dict(self, found: Cached) -> dict[str, Any]:
+        at = found.broken_at
+        return {
+            "kept_tokens": asdict(Tally.of(found.kept.values())),
+            "kept": {kind.value: asdict(tally) for kind, tally in found.kept.items()},
+            "broken_at": None if at is None else {"part": at, "source": self.before.parts[at].examined.label},
+            "lost_tokens": asdict(Tally.of(found.lost.values())),
+            "lost_usd": cost_dict(found.lost_cost),
+        }
+
     def _step_dict(self, step: Step) -> dict[str, Any]:
         return {
             "lever": step.lever.value,
@@ -191,19 +234,3 @@ def _parts(report: Report) -> list[dict[str, Any]]:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _name(check: LimitCheck) -> str:
-    return check.modality.lower() if check.modality else {"prompt_tokens": "prompt"}.get(check.name, check.name)
-
-
-def _amount(check: LimitCheck) -> str:
-    return f"${check.high:.4f}" if check.name == "cost_usd" else f"{check.high:,}{_unit(check)}"
-
-
-def _limit(check: LimitCheck) -> str:
-    return f"${check.limit:f}" if check.name == "cost_usd" else f"{check.limit:,}"
-
-
-def _unit(check: LimitCheck) -> str:
-    return "" if check.name in ("media_parts", "bytes") else " tokens"

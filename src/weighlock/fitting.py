@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from weighlock.fitted import Fitted
+from weighlock.planning.cached import sent_before
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import LocalWork, is_visual
 from weighlock.planning.obstacles import obstacles
@@ -57,6 +58,7 @@ def fit(
         original=request,
         traced=traced,
         to_upload=plan.placements,
+        sent=sent_before(request, screening, plan, lambda asked: _text(asked, scales), scales.prices),
     )
 
 

@@ -49,6 +49,8 @@ class Scale:
     mode: str = "enforce"
     on_exceed: str = "reject"
     """With `mode`, what the endpoint does to a request over its limits."""
+    asked_limits: frozenset[str] = frozenset()
+    """Limits the caller set for this request, in place of the endpoint's: `prompt_tokens`, `cost_usd`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,7 @@ class Report:
             **scale_dict(self.scale),
             "parts": [part_dict(part, cost) for part, cost in zip(self.parts, self.costs, strict=True)],
             **self.sums_dict(),
+            "refusal": self.refusal,
             "screening": self.screening and screening_dict(self.screening, self.parts, self.text_rule),
             "weighed": "together",
             "confinement": self.confinement and dict(self.confinement),
@@ -109,7 +112,6 @@ class Report:
             "verdict": self.verdict.decision.value,
             "limits": [_limit_dict(check) for check in self.verdict.limits],
             "refused_by_service": list(self.refused),
-            "refusal": self.refusal,
         }
 
 
@@ -205,12 +207,14 @@ def _plain(value: int | Decimal) -> int | str:
 
 # ---- the sentence of a refusal
 
+_OF_THE_CALL = {"prompt_tokens": "--max-tokens (max_tokens of the call)", "cost_usd": "--max-usd (max_usd of the call)"}
+
 
 def refusal(report: Report) -> str:
     """Why the endpoint refuses, what costs what, and the knob that would fit. One paragraph for a person."""
     scale, verdict = report.scale, report.verdict
-    over = [_over(check, report) for check in verdict.over]
-    sentences = [f"{scale.endpoint} {_verb(scale)}: {'; '.join([*over, *verdict.reasons])}."]
+    over = [over_in_words(check, report) for check in verdict.over]
+    sentences = [f"{scale.endpoint} {verb(scale)}: {'; '.join([*over, *verdict.reasons])}."]
     if verdict.over:
         sentences += [report.explanation or "", _way_out(report)]
     if scale.owner:
@@ -218,14 +222,16 @@ def refusal(report: Report) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _verb(scale: Scale) -> str:
+def verb(scale: Scale) -> str:
+    """What the endpoint does to a request over its limits."""
     if scale.mode == "observe":
         return "would refuse (mode: observe)"
     return "warns (on_exceed: warn)" if scale.on_exceed == "warn" else "refuses"
 
 
-def _over(check: LimitCheck, report: Report) -> str:
-    bound = "up to " if check.likely <= check.limit else ""
+def over_in_words(check: LimitCheck, report: Report, *, by_bound: bool = False) -> str:
+    """What a limit is broken by: the likely need where that is over it already, and the bound that decides."""
+    bound = "up to " if check.likely <= check.limit or (by_bound and check.likely < check.high) else ""
     need = check.high if bound else check.likely
     match check.name:
         case "cost_usd":
@@ -256,7 +262,7 @@ def _way_out(report: Report) -> str:
     counted = [check for check in report.verdict.over if check.name in ("media_parts", "bytes")]
     sentences = [_advice(report)] if len(counted) < len(report.verdict.over) else []
     if counted:
-        sentences.append(f"Send fewer or smaller files, or raise {_knobs(counted, report)}.")
+        sentences.append(f"Send fewer or smaller files, or raise {knobs(counted, report.scale)}.")
     return " ".join(sentences)
 
 
@@ -264,17 +270,20 @@ def _advice(report: Report) -> str:
     advice = report.advice
     if advice is None or not advice.settings:
         lowerable = [check for check in report.verdict.over if check.name not in ("media_parts", "bytes")]
-        return f"No setting of the media lowers it; raise {_knobs(lowerable, report)}, or send less."
+        return f"No setting of the media lowers it; raise {knobs(lowerable, report.scale)}, or send less."
     settings = "; ".join(_settings_of(advice, report))
     reached = ", ".join(_in_words(modality, tally) for modality, tally in _reached(advice).items())
     if advice.fits:
         return f"Fits with {settings} → {reached}."
-    knobs = _knobs(advice.still_over, report)
-    return f"The lowest any setting reaches is {settings} → {reached}; raise {knobs}, or send less."
+    way_out = f"raise {knobs(advice.still_over, report.scale)}, or send less"
+    return f"The lowest any setting reaches is {settings} → {reached}; {way_out}."
 
 
-def _knobs(checks: Sequence[LimitCheck], report: Report) -> str:
-    return f"{' and '.join(f'limits.{check.name}' for check in checks)} of {report.scale.endpoint}"
+def knobs(checks: Sequence[LimitCheck], scale: Scale) -> str:
+    """What to raise: the endpoint's limits, or those the caller set in their place."""
+    theirs = [f"limits.{check.name}" for check in checks if check.name not in scale.asked_limits]
+    own = [_OF_THE_CALL[check.name] for check in checks if check.name in scale.asked_limits]
+    return " and ".join([f"{' and '.join(theirs)} of {scale.endpoint}"] * bool(theirs) + own)
 
 
 def _settings_of(advice: Advice, report: Report) -> Iterator[str]:

@@ -14,7 +14,6 @@ from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.levers import Shaping, Target
-from weighlock.planning.limits import Limits
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
@@ -54,13 +53,11 @@ class Asked:
         if self.output_tokens is not None and self.output_tokens < 0:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
 
-
-def _over(limits: Limits, asked: Asked) -> Limits:
-    return replace(
-        limits,
-        prompt_tokens=limits.prompt_tokens if asked.max_tokens is None else asked.max_tokens,
-        cost_usd=limits.cost_usd if asked.max_usd is None else asked.max_usd,
-    )
+    @property
+    def limits(self) -> dict[str, int | Decimal]:
+        """What it sets in place of the endpoint's limits, by their names."""
+        own = {"prompt_tokens": self.max_tokens, "cost_usd": self.max_usd}
+        return {name: limit for name, limit in own.items() if limit is not None}
 
 
 class Scales:
@@ -74,8 +71,9 @@ class Scales:
         day = asked.on or datetime.now(UTC).date()
         self.endpoint = settings.endpoint(asked.endpoint)
         account = self.endpoint.account
-        self.limits = _over(self.endpoint.limits, asked)
         self.inline_below = settings.uploads.inline_below
+        self.limits = replace(self.endpoint.limits, **asked.limits)  # type: ignore[arg-type]  # each of its own type
+        self._asked_limits = frozenset(asked.limits)
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
         self.controls = asked.controls or Controls()
@@ -197,6 +195,7 @@ class Scales:
             owner=self.endpoint.owner,
             mode=self.endpoint.mode.value,
             on_exceed=self.endpoint.on_exceed.value,
+            asked_limits=self._asked_limits,
             rule_date=self.rules.rule_date,
             price_source=prices.source if isinstance(prices, Prices) else None,
             price_notes=prices.notes if isinstance(prices, Prices) else (),

@@ -269,7 +269,7 @@ def _request_of_one(report: Report) -> dict[str, Any]:
         "request": {"total": sums["total"], "tokens": sums["tokens"], "cost_usd": sums["cost_usd"]},
         "verdict": sums["verdict"],
         "limits": sums["limits"],
-        "refusal": sums["refusal"],
+        "refusal": report.refusal,
         "refused_by_service": [*report.parts[0].refused, *report.refused],
     }
 
