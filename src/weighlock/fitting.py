@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from weighlock.fitted import Fitted
 from weighlock.planning.cached import sent_before
+from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import LocalWork, is_visual
 from weighlock.planning.obstacles import obstacles
@@ -18,9 +19,9 @@ from weighlock.planning.screen import Finding, Screening
 from weighlock.planning.shape import Shaped, shaped, still_wrong, wishes_of, with_resolution
 from weighlock.planning.steps import Plan
 from weighlock.planning.stripping import without_metadata
-from weighlock.planning.weigh import Examined, Weighed
+from weighlock.planning.weigh import Examined, Tally, Weighed
 from weighlock.report import Report
-from weighlock.request import NOTHING, MediaPart, MediaResolution, Request, Uri
+from weighlock.request import NOTHING, MediaPart, MediaResolution, Request, ToolResultPart, Uri
 from weighlock.scales import Scales
 
 
@@ -77,13 +78,11 @@ def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Pla
     """The report of what was made, by the parts, names and placements of the plan, and what is to be uploaded.
 
     The plan's placements stay, since the next turn's plan, which cannot know what came of the works, finds them again.
-    A part that became a note weighs nothing of its own: its words are in the text of the request.
+    A part that became a note weighs what its words do, which the text of the request is told without.
     """
-    made = iter(report.parts)
-    parts = [
-        replace(planned, tokens=()) if at in fitted.plan.removed else _named(next(made), before.examined.label)
-        for at, (before, planned) in enumerate(zip(fitted.before.parts, fitted.plan.parts, strict=True))
-    ]
+    found = dict(zip(_order(fitted), report.parts, strict=True))
+    found |= _notes(report.parts[-1], fitted.plan)
+    parts = [_named(found[at], before.examined.label) for at, before in enumerate(fitted.before.parts)]
     placed = place(parts, scales.rules, scales.inline_below, kept=fitted.to_upload, sent=len(parts))
     after = scales.report(put(parts, placed, scales.rules))
     earlier = {at for at, wish in enumerate(fitted.plan.wishes) if wish.earlier is not None}
@@ -91,6 +90,47 @@ def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Pla
         at: fitted.to_upload.get(at) or replace(one, breaks_prefix=at in earlier) for at, one in placed.items()
     }
     return replace(after, screening=report.screening, confinement=report.confinement), to_upload
+
+
+def _order(fitted: Fitted) -> list[int]:
+    """The parts of a plan that are no notes, in the order in which they stand in the request: what moved out of tool
+    results comes behind the last of them, and the text at the end."""
+    turns = fitted.original.turns
+
+    def stands(at: int) -> float:
+        finding = fitted.shaped[at].finding
+        turn = finding.place.turn
+        if turn is None or finding.decision.action is not Action.RELOCATE:
+            return -1 if turn is None else turn
+        while turn < len(turns) and any(isinstance(part, ToolResultPart) for part in turns[turn].parts):
+            turn += 1
+        return turn - 0.5
+
+    media = range(len(fitted.before.parts) - 1)
+    return [*sorted((at for at in media if at not in fitted.plan.removed), key=stands), len(media)]
+
+
+def _notes(text: Weighed, plan: Plan) -> dict[int, Weighed]:
+    """The notes of a plan with their shares of the text they stand in, and that text without them."""
+    if not plan.removed:
+        return {}
+    words = plan.parts[-1]
+    shares = _shared(text.total - words.total, len(plan.removed))
+    notes = {at: _note(plan.parts[at], share) for at, share in zip(sorted(plan.removed), shares, strict=True)}
+    return {**notes, len(plan.parts) - 1: words}
+
+
+def _shared(tokens: Tally, count: int) -> Iterator[Tally]:
+    """Tokens in about equal shares that add up."""
+    bounds = [divmod(max(0, bound), count) for bound in (tokens.low, tokens.likely, tokens.high)]
+    for nth in range(count):
+        low, likely, high = (share + (nth < left) for share, left in bounds)
+        yield Tally(low=low, likely=likely, high=high)
+
+
+def _note(part: Weighed, share: Tally) -> Weighed:
+    (tokens,) = part.tokens
+    return replace(part, tokens=(replace(tokens, low=share.low, likely=share.likely, high=share.high),))
 
 
 def _named(part: Weighed, label: str) -> Weighed:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import wave
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import films
 import media
 from unit.test_fit import screenshots
 from weighlock.cli import cli
+from weighlock.codecs.samples import draw_request
 
 Run = Callable[..., Result]
 SETTINGS = """
@@ -31,6 +34,7 @@ endpoints:
   never: {local_work: never}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
   heavy: {limits: {bytes: 100}}
+  strict: {mode: enforce, limits: {prompt_tokens: 100}, media: {levers: [fps]}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
 """
 
@@ -101,6 +105,45 @@ def test_what_does_not_fit_says_how_far_it_goes_and_what_stands_in_the_way(run: 
     assert not Path("made").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "knob"),
+    [
+        (("-e", "triage", "--max-tokens", "300"), "Raise --max-tokens (max_tokens of the call), or send less."),
+        (("--max-usd", "0.0001"), "Raise --max-usd (max_usd of the call), or send less."),
+        (("-e", "bare"), "Raise limits.prompt_tokens of bare, or send less."),
+    ],
+)
+def test_a_refusal_names_the_knob_the_limit_came_from(run: Run, words: tuple[str, ...], knob: str) -> None:
+    told = json.loads(run("shot.png", *words, "--format", "json").stdout)
+
+    assert knob in told["refusal"]
+
+
+def test_a_refusal_is_one_sentence_everywhere_and_says_what_the_mode_makes_of_it(run: Run) -> None:
+    for endpoint, verb in (("bare", "would refuse (mode: observe)"), ("strict", "refuses")):
+        told = json.loads(run("shot.png", "-e", endpoint, "--format", "json").stdout)
+        shown = " ".join(run("shot.png", "-e", endpoint).stdout.split())
+
+        assert told["refusal"].startswith(f"{endpoint} {verb} even at its lightest: prompt 1,100 tokens, limit 100.")
+        assert told["refusal"] in shown
+        assert "refusal" not in told["before"] | told["after"]
+
+
+def test_the_figures_of_a_refusal_add_up_to_its_total(run: Run) -> None:
+    names = [f"{nth}.png" for nth in range(8)]
+    for name in names:
+        Path(name).write_bytes(media.picture((1920, 1080)))
+
+    told = json.loads(run(*names, "--max-tokens", "300", "--format", "json").stdout)
+
+    total, costs = re.findall(
+        r"Lowest reachable total ([\d,]+) tokens, by the high estimate: (.*?)\. ", told["refusal"]
+    )[0]
+    assert "3 more" in costs
+    figures = [int(words.rpartition(" ")[2].replace(",", "")) for words in costs.split(", ")]
+    assert sum(figures) == int(total.replace(",", "")) == told["after"]["total"]["high"]
+
+
 def test_a_pinned_part_is_left_alone(run: Run) -> None:
     result = run("shot.png", "-e", "triage", "--pin", "shot.png")
 
@@ -159,7 +202,9 @@ def test_local_work_is_shown_by_a_dry_run_and_done_without_one(run: Run) -> None
     done = run("song.wav", "-e", "old", "--max-tokens", "800", "--out", "made")
 
     assert planned.exit_code == 0, planned.output
-    assert "Local work on song.wav: audio: start_s 10, end_s 30" in planned.stdout
+    assert "cut to 10–30 s" in planned.stdout
+    assert "fits, once that is made" in planned.stdout
+    assert f"cut to 10–30 s, {Path('made/song.wav').stat().st_size:,} bytes" in done.stdout
     assert done.exit_code == 0, done.output
     with wave.open("made/song.wav") as made:
         assert made.getnframes() / made.getframerate() == 20
@@ -171,11 +216,14 @@ def test_local_work_is_shown_by_a_dry_run_and_done_without_one(run: Run) -> None
 def test_a_format_gemini_does_not_take_becomes_one_it_takes(run: Run) -> None:
     Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
 
+    planned = run("a.gif", "--dry-run")
     done = run("a.gif", "--out", "made")
-    told = " ".join(done.stdout.split())
-    assert "becomes image/png, " in told
-    assert "as it is" not in told
 
+    for told in (planned.stdout, done.stdout):
+        assert told.count("a PNG") == told.count("takes no image/gif") == 1
+        assert "as it is" not in told
+        assert "convert it" not in told
+    assert "made a PNG, " in done.stdout
     assert done.exit_code == 0, done.output
     (turn,) = json.loads(Path("made/request.json").read_bytes())["contents"]
     assert turn["parts"][0]["inlineData"]["mimeType"] == "image/png"
@@ -207,9 +255,34 @@ def test_what_cannot_be_asked_for_is_a_usage_error(run: Run, words: tuple[str, .
 
 def test_a_missing_file_cannot_be_sent(run: Run) -> None:
     result = run("shot.png", "none.png")
+    told = json.loads(run("shot.png", "none.png", "--format", "json").stdout)
 
     assert result.exit_code == 4
-    assert "cannot be sent: none.png: no such file" in result.stdout
+    assert result.stdout.count("no such file") == 1
+    assert "cannot be sent as it is" in result.stdout
+    assert (told["fits"], told["sendable"], told["refusal"]) == (False, False, None)
+
+
+@pytest.mark.parametrize("name", ["none.png", "broken.mp4"])
+def test_of_nothing_readable_nothing_is_claimed(run: Run, name: str) -> None:
+    Path("broken.mp4").write_bytes(films.film(4)[:3000])
+
+    result = run(name)
+    told = json.loads(run(name, "--format", "json").stdout)
+
+    assert result.exit_code == 2
+    assert "Nothing could be weighed → cannot be sent as it is" in result.stdout
+    assert "$" not in result.stdout.partition("Nothing could be weighed")[2].partition("\n")[0]
+    assert not told["fits"]
+
+
+def test_words_alone_are_a_request_that_fits(run: Run) -> None:
+    Path("words.json").write_text(json.dumps({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}))
+
+    result = run("words.json")
+
+    assert result.exit_code == 0
+    assert "fits as it is" in result.stdout
 
 
 def test_broken_json_cannot_be_sent(run: Run) -> None:
@@ -361,8 +434,63 @@ def test_notes_and_work_on_bytes_in_one_request_are_told_each_at_its_part(run: R
     assert [part["source"] for part in told["after"]["parts"]] == sources
     assert [one["part"] for one in told["made"]] == [4]
     assert told["after"]["parts"][4]["mime"] == "image/png"
-    assert "becomes image/png" in table.stdout
+    after = told["after"]
+    assert sum(part["tokens"]["likely"] for part in after["parts"]) == after["total"]["likely"]
+    assert Decimal(told["cost_cached"]["likely"]) < Decimal(after["cost_usd"]["likely"])
+    assert "made a PNG" in table.stdout
     assert "a note in its place" in table.stdout
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_no_line_is_filled_up_with_blanks_or_wider_than_the_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    for words in (("shot.png", "-e", "triage", "--explain"), ("agent.json", "-e", "agent"), ("shot.png", "none.png")):
+        lines = run(*words).stdout.splitlines()
+        assert all(line == line.rstrip() for line in lines)
+        assert max(map(len, lines)) <= int(columns)
+
+
+def test_what_the_figures_rest_on_is_told_as_by_check(run: Run) -> None:
+    known, unknown = run("shot.png").stdout, run("shot.png", "-m", "gemini-9-ultra").stdout
+
+    assert "~ estimated, ≤ bound" in known
+    assert re.search(r"Rules of \d{4}-\d\d-\d\d · genai-prices", known)
+    assert "No rules for gemini-9-ultra: the dearest known ones are used." in unknown
+
+
+@pytest.mark.parametrize("model", ["gemini-3.8-flash", "gemini-2.5-flash", "gemini-9-ultra"])
+def test_the_figures_of_the_table_add_up(run: Run, model: str) -> None:
+    Path("a.mp4").write_bytes(films.film(12))
+
+    told = run("shot.png", "a.mp4", "-m", model, "--max-tokens", "3000", "--text", "what is wrong? " * 40).stdout
+
+    (sums,) = (line for line in told.splitlines() if re.match(r"text [~≤]", line))
+    for side in sums.partition(" tokens")[0].split(" → "):
+        parts, _, total = re.sub(r"\(.*?\)", "", side).partition(" = ")
+        figures = [int(words.split()[1].strip("~≤").replace(",", "")) for words in parts.split(" · ")]
+        assert sum(figures) == int(total.strip("~≤ ").replace(",", ""))
+        assert not ("≤" in total and "~" in parts)
+
+
+def test_what_screening_changed_is_told(run: Run) -> None:
+    draw_request(Path("request.json"), Path("shot.png"))
+
+    told = run("request.json").stdout
+
+    assert "lifted from text" in told
+    assert "contents[2].parts[1]: removed from text: gemini-3.8-flash takes no audio in a tool result" in told
+    assert "as it is" not in told.partition("tokens ·")[2].partition("\n")[0]
+
+
+def test_history_has_a_line_on_the_cache_and_a_first_request_has_none(run: Run) -> None:
+    first, later = run("shot.png", "--text", "hello").stdout, run("agent.json").stdout
+
+    assert "cache" not in first
+    (line,) = (line for line in later.splitlines() if "Prompt cache" in line)
+    assert re.fullmatch(r"Prompt cache: kept, ~[\d,]+ tokens of [\d,]+; \$0\.\d+ in all if it holds\.", line)
 
 
 def test_usd_is_a_limit_too(run: Run) -> None:
@@ -392,7 +520,7 @@ def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
     assert planned.exit_code == 0
     assert done.exit_code == 3
     assert "does not fit" in done.stdout
-    assert "refuses: as it was made prompt" in " ".join(done.stdout.split())
+    assert "would refuse (mode: observe) as it was made: prompt" in " ".join(done.stdout.split())
     assert not Path("made").exists()
 
 

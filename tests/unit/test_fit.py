@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,15 @@ def billed(line: Preflight, model: str, bodies: Sequence[dict[str, Any]]) -> Dec
     return paid
 
 
+@cache
+def unshaped(model: str) -> Decimal:
+    with Preflight(load(None, environ={}, cwd=Path(__file__).parent)) as line:
+        return billed(line, model, [screenshots(count) for count in range(1, TURNS + 1)])
+
+
 def weighed(line: Preflight, body: dict[str, Any], model: str) -> dict[Modality, int]:
     parsed = rest_json.parse(json.dumps(body).encode())
-    report = line.weigh_request(parsed.request, Asked(endpoint="triage", model=model, on=DAY))
+    report = line.weigh_request(parsed.request, Asked(model=model, on=DAY))
     return {kind: tally.likely for kind, tally in report.tokens.items()}
 
 
@@ -124,7 +131,7 @@ def test_a_conversation_over_its_limit_changes_rarely_and_costs_no_more(
     breaks = sum(one.plan.breaks_prefix for one, _ in made)
     assert 1 <= breaks <= TURNS / 2
     paid = billed(line, model, [body for _, body in made])
-    assert paid <= billed(line, model, naive)
+    assert paid <= unshaped(model)
     promised = [one.cached.cost.likely for one, _ in made if one.cached and one.cached.cost]
     assert len(promised) == TURNS
     assert float(sum(promised)) == pytest.approx(float(paid), rel=0.1)  # a note is planned as one of 200 characters
@@ -252,6 +259,25 @@ def test_a_pinned_part_stays_and_stands_in_the_way(tmp_path: Path) -> None:
     assert "pinned" in caught.value.message
     assert "team-support" in caught.value.message
     assert caught.value.figures["lowest_reachable_tokens"] == found.after.total.high
+
+
+def test_what_moved_out_of_a_tool_result_keeps_its_name_when_something_else_is_made(tmp_path: Path) -> None:
+    line = preflight(tmp_path, "tool_media: relocate")
+    body = screenshots(1)
+    sound, picture = (base64.b64encode(data).decode() for data in (media.wav(2), media.picture((64, 48), "GIF")))
+    body["contents"][2]["parts"][0]["functionResponse"]["parts"] = [
+        {"inlineData": {"mimeType": "audio/wav", "data": sound}},
+        {"inlineData": {"mimeType": "image/gif", "data": picture}},
+    ]
+    parsed = rest_json.parse(json.dumps(body).encode())
+    asked = Asked(endpoint="triage")
+
+    with line:
+        done = line.carry_out(line.fit(parsed.request, asked), asked)
+
+    assert done.made[1].mime == "image/png"
+    before, after = ([(p.examined.label, p.examined.modality) for p in r.parts] for r in (done.before, done.after))
+    assert before == after
 
 
 def test_a_part_that_could_not_be_weighed_does_not_fit(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from weighlock.cli.amounts import confidence_of, dollars_per_thousand, figure
 from weighlock.cli.printable import printable
 from weighlock.cli.render import print_json
-from weighlock.cli.table import confidence_of, console, dollars_per_thousand, figure
+from weighlock.cli.table import console
 from weighlock.media.tokens import Confidence
 from weighlock.planning.weigh import CostRange, Examined, Tally, by_modality, cost_of
 from weighlock.report import SCHEMA, cost_dict, scale_dict

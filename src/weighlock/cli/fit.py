@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from weighlock.encoded import Base64
 from weighlock.errors import InputError
 from weighlock.fitted import Fitted
 from weighlock.fitting import referred
-from weighlock.media.work import StripWork, Work
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight
 from weighlock.request import Backend, MediaPart, Request
@@ -153,19 +151,6 @@ def carry_out(preflight: Preflight, fitted: Fitted, asked: Asked) -> Fitted:
         return preflight.carry_out(fitted, asked, progress=lambda at, share: bars.update(tasks[at], completed=share))
 
 
-def work_in_words(work: Work) -> str:
-    """What is set of it: `video: start_s 180, end_s 240`."""
-    told = []
-    for one in fields(work):
-        value = getattr(work, one.name)
-        if value != one.default:
-            told.append(f"{one.name} {value:g}" if isinstance(value, float) else f"{one.name} {value}")
-    if isinstance(work, StripWork):
-        return "metadata taken out"
-    kind = type(work).__name__.removesuffix("Work").lower()
-    return f"{kind}: {', '.join(told)}" if told else kind
-
-
 def _usd(words: str | None) -> Decimal | None:
     if words is None:
         return None
@@ -181,7 +166,8 @@ def _usd(words: str | None) -> Decimal | None:
 def _exit_code(fitted: Fitted) -> int:
     if fitted.after.verdict.decision is Decision.REJECT:
         return EXIT_OVER
-    if not any(part.tokens for part in fitted.before.parts[:-1]):
+    *media, text = fitted.before.parts
+    if not (any(part.tokens for part in media) if media else text.total.high):
         return EXIT_NOTHING
     return 0 if fitted.is_sendable else EXIT_UNREADABLE
 

@@ -3,217 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from decimal import Decimal
 from pathlib import Path
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
+from weighlock.cli.amounts import dollars, marked_by_modality, sum_in_words, usd
+from weighlock.cli.fit_rows import Rows, step_in_words, worst_of
 from weighlock.cli.printable import printable
-from weighlock.cli.table import WIDE, confidence_of, console, figure, print_confinement, shortened, tokens_in_words
+from weighlock.cli.table import (
+    WIDE,
+    Remarks,
+    console,
+    on_what,
+    print_all,
+    print_confinement,
+    scale_lines,
+    short,
+    shortened,
+)
 from weighlock.fitted import Fitted
-from weighlock.media.work import StripWork
+from weighlock.media.tokens import Confidence
 from weighlock.planning.admit import LimitCheck
-from weighlock.planning.levers import Lever
-from weighlock.planning.moves import Why, need
-from weighlock.planning.steps import Step
-from weighlock.report import Report, facts_in_words, settings_in_words
-from weighlock.request import Modality
+from weighlock.planning.cached import Cached
+from weighlock.planning.screen import Finding
+from weighlock.planning.weigh import Tally
+from weighlock.report import Report
+from weighlock.screening_report import change_in_words, done_in_words, is_untouched, numbered
 
-_MOST_ROWS, _MOST_LINES = 200, 24
-_WHY = {
-    Why.ALWAYS: "the endpoint always sends it so",
-    Why.KEPT: "kept from an earlier turn",
-    Why.TAKEN: "the service takes no more bytes inline",
-}
+_LEGEND = "~ estimated, ≤ bound"
+_PLACES = " · [n][n] as in contents[n].parts[n]"
+_MOST_LINES = 24
 
 
 def print_fitted(fitted: Fitted, label: str | None, *, explain: bool) -> None:
     out = console()
-    narrow = out.width < WIDE
     scale = fitted.after.scale
-    head = f"{label or 'files'} · {scale.model} on {scale.backend.value} · endpoint {scale.endpoint}"
-    out.print(Text(printable(head), style="bold"))
-    out.print(_table(fitted, narrow=narrow))
-    for line in _below(fitted):
-        out.print(line)
+    head = f"{label or 'files'} · {on_what(scale)} · endpoint {scale.endpoint}"
+    narrow = out.width < WIDE
+    table = Rows(fitted, of_files=label is None, narrow=narrow).table()
+    legend = _LEGEND + _PLACES * (narrow and label is not None and len(fitted.before.parts) > 1)
+    print_all(out, [Text(printable(head), style="bold"), table, *_below(fitted, legend)])
     if explain:
-        for line in shortened(list(_explained(fitted)), _MOST_LINES):
-            out.print(line)
+        print_all(out, shortened(list(_explained(fitted)), _MOST_LINES))
     print_confinement(out, fitted.before.confinement)
 
 
-def _table(fitted: Fitted, *, narrow: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("part", overflow="fold", min_width=12)
-    table.add_column("before", justify="right", no_wrap=True)
-    table.add_column("after", justify="right", no_wrap=True)
-    table.add_column("saved", justify="right", no_wrap=True)
-    table.add_column("what changes", overflow="fold", min_width=14)
-    if not narrow:
-        table.add_column("why", overflow="fold", min_width=14)
-    rows = list(_rows(fitted))
-    for *cells, changes, why in rows[:_MOST_ROWS]:
-        if narrow:
-            table.add_row(*cells, Text("\n").join(words for words in (changes, why) if words.plain))
-        else:
-            table.add_row(*cells, changes, why)
-    if len(rows) > _MOST_ROWS:
-        table.add_row(f"… and {len(rows) - _MOST_ROWS:,} more; --format json has them all")
-    return table
-
-
-def _rows(fitted: Fitted) -> Iterator[tuple[str, str, str, str, Text, Text]]:
-    """A row a part; those in a row that say the same, as the screenshots of an agent do, are told together."""
-    parts = fitted.before.parts
-    rows = [
-        (printable(part.examined.label), _row(fitted, at))
-        for at, part in enumerate(parts)
-        if part.total.high or part.error is not None
-    ]
-    for _, alike in groupby(rows, key=lambda one: (one[1][:4], one[1][4].plain, one[1][5].plain)):
-        labels, (row, *_) = zip(*alike, strict=True)
-        facts, before, after, saved, changes, why = row
-        many = f"{len(labels)} × " if len(labels) > 1 else ""
-        last = f"\n– {labels[-1]}" if many else ""
-        name = f"{labels[0]}{last}{chr(10) if facts else ''}{facts}"
-        now = f"{many}{after}" if after[:1].isdigit() or after[:1] in "~≤" else after
-        yield name, f"{many}{before}", now, f"{many}{saved}" if saved else "", changes, why
-
-
-def _row(fitted: Fitted, at: int) -> tuple[str, str, str, str, Text, Text]:
-    before, after = fitted.before.parts[at], fitted.after.parts[at]
-    steps = [step for step in fitted.plan.steps if at in step.parts]
-    facts = printable(facts_in_words(before))
-    saved = before.total.likely - after.total.likely
-    share = f" ({saved / before.total.likely:.0%})" if saved and before.total.likely else ""
-    last = {step.lever: _change(step) for step in steps}
-    last = {Lever.HISTORY: last[Lever.HISTORY]} if Lever.HISTORY in last else last
-    becomes = [*_made(fitted, at), *(["by the Files API"] if at in fitted.to_upload else [])]
-    changes = Text("\n".join(map(printable, (*last.values(), *becomes))), style="yellow")
-    if before.error is not None:
-        changes = Text(printable(before.error.message.partition(": ")[2] or before.error.message), style="yellow")
-    elif not steps and not becomes and (kept := settings_in_words(before)):
-        changes = Text(f"asked for: {kept}", style="dim")
-    now = tokens_in_words([after]) if steps or becomes else "as it is" if before.tokens else "-"
-    by_reference = [one.reason] if (one := fitted.to_upload.get(at)) else []
-    why = Text("\n".join(dict.fromkeys([*(_why(fitted, step, at) for step in steps), *by_reference])))
-    if not why and fitted.plan.wishes[at].pinned:
-        why = Text("pinned")
-    return facts, tokens_in_words([before]), now, f"{saved:,}{share}" if saved else "", changes, why
-
-
-def _made(fitted: Fitted, at: int) -> list[str]:
-    """What was made of the bytes of a part."""
-    made = fitted.made.get(at)
-    if made is None:
-        return []
-    work = fitted.shaped[at].work
-    if isinstance(work, StripWork):
-        return [f"metadata taken out, {made.size_bytes:,} bytes", *made.notes]
-    bare = ["metadata taken out"] if work and getattr(work, "strip_metadata", False) else []
-    return [f"becomes {made.mime}, {made.size_bytes:,} bytes", *bare, *made.notes]
-
-
-def _change(step: Step) -> str:
-    words, _, _ = step.words.partition(":") if step.request_wide else (step.words, "", "")
-    return f"{words}, by work on its bytes" if step.local else words
-
-
-def _why(fitted: Fitted, step: Step, at: int) -> str:
-    if step.why is not Why.NEEDED:
-        return _WHY[step.why]
-    before, after = fitted.before.parts[at], fitted.after.parts[at]
-    over = [_short(one) for one in fitted.before.verdict.over if need(before, one) > need(after, one)]
-    words = f"over: {', '.join(over)}" if over else "with the others"
-    return f"{words}; breaks the cached prefix" if step.breaks_prefix else words
-
-
-def _below(fitted: Fitted) -> Iterator[Text]:
+def _below(fitted: Fitted, legend: str) -> Iterator[Text]:
     before, after = fitted.before, fitted.after
-    sums = Text(f"{_sum(before)} → {_sum(after)} tokens{_dollars(before, after)} → ")
-    sums.append(*_verdict(fitted))
-    yield sums
-    if checks := [_limit(check) for check in fitted.verdict.limits]:
-        yield Text(f"Limits: {' · '.join(checks)}", style="dim")
+    yield _sums(fitted)
+    if fitted.verdict.limits and before.total.high:
+        yield _limits(fitted)
+    yield from scale_lines(after.scale, "", legend)
     for step in fitted.plan.steps:
         if step.request_wide:
             yield Text(printable(f"{step.words[:1].upper()}{step.words[1:]}."), style="yellow")
-    breaks = [at for step in fitted.plan.steps if step.breaks_prefix for at in step.parts]
-    breaks += [at for at, one in fitted.to_upload.items() if one.breaks_prefix]
-    if breaks:
-        lost = sum(part.total.likely for part in after.parts[min(breaks) : -1])
-        where = printable(before.parts[min(breaks)].examined.label)
-        yield Text(f"Prompt cache: broken from {where} on; {lost:,} tokens of media are read anew this once.", "yellow")
-    elif any(wish.earlier is not None for wish in fitted.plan.wishes):
-        yield Text("Prompt cache: kept.", style="dim")
-    for at, work in fitted.works.items():
-        from weighlock.cli.fit import work_in_words
-
-        label = before.parts[at].examined.label
-        yield Text(printable(f"Local work on {label}: {work_in_words(work)}"), style="yellow")
+    if fitted.cached is not None:
+        yield _cache(fitted, fitted.cached)
+    yield from shortened([*_put_right(fitted)], _MOST_LINES)
     if fitted.plan.stays_inline:
         yield Text(printable(f"{fitted.plan.stays_inline}."), style="dim")
     for at in fitted.traced:
         kept = before.parts[at].examined
         words = f"{kept.label} keeps its metadata: that of {kept.mime} is not taken out here, or local_work is never"
         yield Text(printable(words), style="yellow")
-    if not fitted.fits:
-        yield Text(printable(fitted.exceeded().message), style="red")
-    for words in (*_unsendable(fitted), *after.refused, *after.verdict.reasons):
+    if fitted.refusal is not None:
+        yield Text(printable(fitted.refusal), style="red")
+    for words in dict.fromkeys((*_unsendable(fitted), *after.refused)):
         yield Text(printable(f"cannot be sent: {words}"), style="red")
-    for part in after.parts:
-        for words in part.refused:
-            yield Text(printable(f"{part.examined.label}: {words}"), style="yellow")
+    remarks = Remarks()
+    for at, part in enumerate(after.parts):
+        refused = () if at in fitted.works else part.refused
+        for words in (*refused, *(anomaly.detail for anomaly in part.examined.anomalies), *part.notes):
+            remarks.add(part.examined.label, words)
+    yield from remarks.lines()
 
 
-def _unsendable(fitted: Fitted) -> Iterator[str]:
-    """Why, by the names of files where they are files."""
+def _put_right(fitted: Fitted) -> Iterator[Text]:
+    """What screening changed that no row tells of."""
     screening = fitted.before.screening
     if screening is None:
         return
-    for one in screening.findings:
-        if one.error is not None:
+    for one, at in numbered(screening):
+        if at is None and one.error is None and not is_untouched(one):
+            yield Text(printable(f"{one.place}: {done_in_words(one)}"), style="yellow")
+    for change in screening.changes:
+        yield Text(printable(f"{change.place}: {change_in_words(change)}"), style="yellow")
+
+
+def _unsendable(fitted: Fitted) -> Iterator[str]:
+    """Why, by the names of files where they are files; what the row of a part says is not said again."""
+    screening = fitted.before.screening
+    if screening is None:
+        return
+    for one, at in numbered(screening):
+        if one.error is not None and (at is None or fitted.before.parts[at].error is None):
             words = one.error.message
-            named = isinstance(one.part.source, Path)
-            yield f"{one.part.label}: {words.partition(': ')[2]}" if named else words
+            yield f"{one.part.label}: {words.partition(': ')[2]}" if _is_file(one) else words
     yield from (error.message for error in screening.problems)
 
 
+def _is_file(finding: Finding) -> bool:
+    return isinstance(finding.part.source, Path)
+
+
+def _sums(fitted: Fitted) -> Text:
+    before, after, worst = fitted.before, fitted.after, worst_of(fitted)
+    if not before.total.high:
+        media = before.parts[:-1]
+        return Text("Nothing could be weighed → ").append(*_verdict(fitted)) if media else Text("Nothing to weigh.")
+    was, now = (_sum(report, worst) for report in (before, after))
+    words = f"{was} tokens" if was == now else f"{was} → {now} tokens"
+    if before.cost is not None and after.cost is not None:
+        was, now = (dollars(cost, worst) for cost in (before.cost, after.cost))
+        words += f" · {was}" if was == now else f" · {was} → {now}"
+    return Text(f"{words} → ").append(*_verdict(fitted))
+
+
+def _sum(report: Report, worst: Confidence) -> str:
+    bound = worst is Confidence.ASSUMED
+    sums = [(kind, report.tokens[kind], worst if bound else own) for kind, _, own in marked_by_modality(report.parts)]
+    return sum_in_words([one for one in sums if one[1].high])
+
+
 def _verdict(fitted: Fitted) -> tuple[str, str]:
-    if not fitted.fits or fitted.verdict.reasons:
+    if fitted.refusal is not None:
         return "does not fit", "bold red"
-    if not fitted.is_sendable:
+    if not fitted.fits or not fitted.is_sendable:
         return "cannot be sent as it is", "yellow"
-    touched = fitted.plan.steps or fitted.works or fitted.made or fitted.to_upload
-    return "fits" if touched else "fits as it is", "green"
+    if fitted.works:
+        return "fits, once that is made", "green"
+    untouched = fitted.request is fitted.original and not fitted.to_upload
+    return "fits as it is" if untouched else "fits", "green"
 
 
-def _sum(report: Report) -> str:
-    by_modality = " · ".join(
-        f"{modality.lower()} {tally.likely:,}"
-        for modality in Modality
-        if (tally := report.tokens.get(modality)) and tally.high
-    )
-    return f"{by_modality} = {figure(report.total, confidence_of(report.parts))}" if by_modality else "nothing"
-
-
-def _dollars(before: Report, after: Report) -> str:
-    if before.cost is None or after.cost is None:
-        return ""
-    return f" · ${before.cost.likely:,.4f} → ${after.cost.likely:,.4f}"
+def _limits(fitted: Fitted) -> Text:
+    """Each with what decides, which is the high estimate."""
+    checks = fitted.verdict.limits
+    line = Text(f"Limits{', by the high estimate' * any(one.likely < one.high for one in checks)}: ", style="dim")
+    for nth, check in enumerate(checks):
+        line.append(f"{' · ' if nth else ''}{_limit(check)}", style="red" if check.over else None)
+    return line
 
 
 def _limit(check: LimitCheck) -> str:
     if check.name == "cost_usd":
-        return f"cost ${check.high:.4f} of ${check.limit:f}"
-    return f"{_short(check)} {check.high:,} of {check.limit:,}"
+        return f"cost {usd(Decimal(check.high))} of ${check.limit:f}"
+    return f"{short(check)} {check.high:,} of {check.limit:,}"
 
 
-def _short(check: LimitCheck) -> str:
-    words = {"prompt_tokens": "prompt", "cost_usd": "cost", "media_parts": "parts"}
-    return words.get(check.name, check.name.removeprefix("tokens."))
+def _cache(fitted: Fitted, found: Cached) -> Text:
+    """What history costs if the prompt cache holds it, and what a change of it costs. No limit counts on the cache."""
+    kept, lost = (Tally.of(one.values()).likely for one in (found.kept, found.lost))
+    priced = found.cost is not None and found.lost_cost is not None
+    in_all = f"; {usd(found.cost.likely)} in all if it holds" if found.cost else "; no cached price is known"
+    if found.broken_at is None:
+        return Text(f"Prompt cache: kept, ~{kept:,} tokens of {fitted.after.total.likely:,}{in_all}.", style="dim")
+    where = printable(fitted.before.parts[found.broken_at].examined.label)
+    more = f", for {usd(found.lost_cost.likely)} more" if priced and found.lost_cost else ""
+    words = f"Prompt cache: broken from {where} on; ~{lost:,} tokens are read anew this once{more}."
+    return Text(f"{words} ~{kept:,} are kept{in_all}.", style="yellow")
 
 
 def _explained(fitted: Fitted) -> Iterator[Text]:
@@ -221,7 +170,7 @@ def _explained(fitted: Fitted) -> Iterator[Text]:
     for step in fitted.plan.passed:
         names = ", ".join(labels[at] for at in step.parts[:3]) + (" …" if len(step.parts) > 3 else "")
         saved = f"would save {step.saved.likely:,} by itself"
-        yield Text(printable(f"Tried, not needed: {names} {_change(step)} ({saved})"), style="dim")
+        yield Text(printable(f"Tried, not needed: {names}: {step_in_words(step)} ({saved})"), style="dim")
     for words in fitted.obstacles_in_words(fitted.obstacles):
         yield Text(printable(f"No further: {words}"), style="dim")
     if not fitted.plan.passed and not fitted.obstacles:

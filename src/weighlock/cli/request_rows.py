@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from weighlock.cli.amounts import confidence_of, figure, tokens_in_words
 from weighlock.cli.printable import printable
-from weighlock.cli.table import confidence_of, figure, tokens_in_words
 from weighlock.media.facts import TextSizes
 from weighlock.media.text import request_tokens
 from weighlock.media.tokens import TokenRange

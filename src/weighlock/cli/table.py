@@ -7,14 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from weighlock.cli.amounts import (
+    confidence_of,
+    dollars,
+    dollars_per_thousand,
+    marked_by_modality,
+    sum_in_words,
+    tokens_in_words,
+)
 from weighlock.cli.printable import printable
 from weighlock.cli.render import Confinement, Outcome
 from weighlock.errors import MimeMismatch
-from weighlock.media.tokens import Confidence, TokenRange, weakest
+from weighlock.media.tokens import Confidence, weakest
 from weighlock.planning.admit import Decision, LimitCheck
 from weighlock.planning.weigh import CostRange, Tally, Weighed
 from weighlock.report import Report, Scale, facts_in_words, settings_in_words
@@ -25,8 +34,6 @@ _STYLE = {Decision.ADMIT: "green", Decision.REJECT: "bold red", Decision.UNKNOWN
 _WORD = {Decision.ADMIT: "admit", Decision.REJECT: "reject", Decision.UNKNOWN: "unreadable"}
 WIDE = 120
 _MOST_REFUSALS, _MOST_REMARKS, _MOST_NAMES = 5, 12, 3
-_WORTH_TELLING, _WORTH_TELLING_TOKENS = 1.5, 100
-"""From this ratio and difference on the high estimate, which decides, is shown beside the likely one."""
 
 
 class Tables:
@@ -50,17 +57,57 @@ class Tables:
         print_confinement(self._console, self._confinement())
 
 
+class Trimmed:
+    """What is printed, without the blanks that fill its lines up."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self._inner, options, pad=False):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                text, style, control = line.pop()
+                yield from (*line, Segment(text.rstrip(), style, control))
+            yield Segment.line()
+
+
+def print_all(out: Console, renderables: Iterable[RenderableType]) -> None:
+    for one in renderables:
+        out.print(Trimmed(one), end="")
+
+
 def print_sheet(out: Console, sheet: Sheet) -> None:
-    out.print(sheet.table)
-    for line in sheet.below():
-        out.print(line)
+    print_all(out, [sheet.table, *sheet.below()])
 
 
 def print_confinement(out: Console, limits: Mapping[str, Any] | None) -> None:
     """Which limits did not hold while a codec looked at the media."""
     if limits and limits["missing"]:
         missing = ", ".join(limits["missing"])
-        out.print(Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow"))
+        print_all(out, [Text(f"Probed without: {missing} (see weighlock doctor)", style="yellow")])
+
+
+class Remarks:
+    """Each thing to say once, with the first few files it is about."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, dict[str, None]] = {}
+
+    def add(self, label: str, words: str) -> None:
+        self._labels.setdefault(words, {})[label] = None
+
+    def lines(self) -> list[Text]:
+        told = [
+            Text(printable(f"{self._of(labels)}: {words}"), style="yellow") for words, labels in self._labels.items()
+        ]
+        return shortened(told, _MOST_REMARKS)
+
+    @staticmethod
+    def _of(labels: Mapping[str, None]) -> str:
+        more = len(labels) - _MOST_NAMES
+        return f"{', '.join([*labels][:_MOST_NAMES])}{f' and {more} more' if more > 0 else ''}"
 
 
 class Sheet:
@@ -79,9 +126,7 @@ class Sheet:
         self._decisions: Counter[Decision] = Counter()
         self._files = self._not_taken = 0
         self._refusals: dict[str, None] = {}
-        self._remarks: dict[str, list[str]] = {}
-        """Each thing to say once, with the first few files it is about."""
-        self._remarked: Counter[str] = Counter()
+        self._remarks = Remarks()
 
     def empty_table(self) -> Table:
         return _empty_table()
@@ -89,7 +134,7 @@ class Sheet:
     def add(self, report: Report) -> None:
         for row in self.rows(report):
             self.table.add_row(*row)
-        for modality, tally, confidence in _by_modality(report.parts):
+        for modality, tally, confidence in marked_by_modality(report.parts):
             before, weakest_before = self._sums.get(modality, (Tally(), Confidence.MEASURED))
             self._sums[modality] = (before + tally, weakest((weakest_before, confidence)))
         if report.cost is not None:
@@ -110,8 +155,9 @@ class Sheet:
             part = report.parts[0]
             yield (*_about(part, narrow=self.narrow), *figures, _verdict(part, report, as_one=False))
             return
+        worst = confidence_of(report.parts)
         for part, cost in zip(report.parts, report.costs, strict=True):
-            figures = tokens_in_words([part]), dollars_per_thousand(cost, confidence_of([part]))
+            figures = tokens_in_words([part], worst), dollars_per_thousand(cost, worst)
             yield (*_about(part, narrow=self.narrow), *figures, _verdict(part, report, as_one=True))
 
     def remark(self, part: Weighed) -> None:
@@ -120,31 +166,14 @@ class Sheet:
             self.said(part.examined.label, one)
 
     def said(self, label: str, remark: str) -> None:
-        labels = self._remarks.setdefault(remark, [])
-        if label not in labels:
-            self._remarked[remark] += 1
-            if len(labels) < _MOST_NAMES:
-                labels.append(label)
+        self._remarks.add(label, remark)
 
     def below(self) -> list[Text]:
         """The sum, what it rests on, and the reasons."""
         scale = self.scale
-        lines = [self._sum(), _scale(scale, self.legend)]
-        notes = [scale.model_note] if scale.known_model and scale.model_note else []
-        lines += [Text(printable(note), style="dim") for note in (*notes, *scale.price_notes)]
-        if scale.price_change:
-            lines.append(Text(f"Price change ahead: {scale.price_change}", style="yellow"))
-        if not scale.known_model:
-            hint = (scale.model_hint or "").removeprefix("; ")
-            words = f"No rules for {scale.model}: the dearest known ones are used. {hint[:1].upper()}{hint[1:]}"
-            lines.append(Text(printable(words.rstrip()), style="yellow"))
+        lines = [self._sum(), *scale_lines(scale, f"{on_what(scale)} · endpoint {scale.endpoint}", self.legend)]
         refusals = [Text(words, style="red") for words in self._refusals]
-        remarks = [Text(printable(self._in_words(words)), style="yellow") for words in self._remarks]
-        return [*lines, *shortened(refusals, _MOST_REFUSALS), *shortened(remarks, _MOST_REMARKS)]
-
-    def _in_words(self, remark: str) -> str:
-        more = self._remarked[remark] - len(self._remarks[remark])
-        return f"{', '.join(self._remarks[remark])}{f' and {more} more' if more else ''}: {remark}"
+        return [*lines, *shortened(refusals, _MOST_REFUSALS), *self._remarks.lines()]
 
     def head(self) -> str:
         """What was weighed."""
@@ -162,12 +191,10 @@ class Sheet:
     def _sum(self) -> Text:
         if not self._decisions:
             return Text("Nothing to weigh.")
-        worst = weakest(confidence for _, confidence in self._sums.values())
-        by_modality = " · ".join(
-            f"{modality.lower()} {figure(*self._sums[modality])}" for modality in Modality if modality in self._sums
-        )
-        total = figure(Tally.of(tally for tally, _ in self._sums.values()), worst)
-        figures = f"{by_modality} = {total} tokens{self._cost(worst)}" if by_modality else "nothing weighed"
+        sums = [(modality, *self._sums[modality]) for modality in Modality if modality in self._sums]
+        worst = weakest(confidence for _, _, confidence in sums)
+        cost = "" if self._dollars is None else f" · {dollars(self._dollars, worst)}"
+        figures = f"{sum_in_words(sums)} tokens{cost}" if sums else "nothing weighed"
         line = Text(f"{self.head()}: {figures} → ")
         words = self.words(self._decisions)
         if self._not_taken:
@@ -175,13 +202,6 @@ class Sheet:
         for at, (word, style) in enumerate(words):
             line.append(f"{' · ' if at else ''}{word}", style=style)
         return line
-
-    def _cost(self, confidence: Confidence) -> str:
-        if self._dollars is None:
-            return ""
-        if confidence is Confidence.ASSUMED:
-            return f" · ≤${self._dollars.high:,.4f}"
-        return f" · ${self._dollars.likely:,.4f}"
 
 
 def shortened(lines: list[Text], most: int) -> list[Text]:
@@ -226,47 +246,6 @@ def _is(part: Weighed) -> Text:
     return text
 
 
-def tokens_in_words(parts: Sequence[Weighed]) -> str:
-    marked = _by_modality(parts)
-    if not marked:
-        return "-"
-    if len(marked) == 1:
-        return figure(*marked[0][1:])
-    lines = [f"{modality.lower()} {figure(tally, confidence)}" for modality, tally, confidence in marked]
-    return "\n".join([*lines, f"= {figure(Tally.of(part.total for part in parts), confidence_of(parts))}"])
-
-
-def _by_modality(parts: Iterable[Weighed]) -> list[tuple[Modality, Tally, Confidence]]:
-    found: dict[Modality, list[TokenRange]] = {}
-    for part in parts:
-        for tokens in part.tokens:
-            found.setdefault(tokens.modality, []).append(tokens)
-    return [(m, Tally.of(found[m]), weakest(t.confidence for t in found[m])) for m in Modality if m in found]
-
-
-def confidence_of(parts: Iterable[Weighed]) -> Confidence:
-    """The least founded figure in a sum decides how the sum is marked."""
-    return weakest(tokens.confidence for part in parts for tokens in part.tokens)
-
-
-def figure(tally: Tally, confidence: Confidence) -> str:
-    """`1,100` measured and exact · `~532` estimated · `≤1,120` a bound where nothing was measured."""
-    if confidence is Confidence.ASSUMED:
-        return f"≤{tally.high:,}"
-    if tally.low == tally.likely == tally.high and confidence is Confidence.MEASURED:
-        return f"{tally.likely:,}"
-    if tally.high > _WORTH_TELLING * tally.likely and tally.high - tally.likely > _WORTH_TELLING_TOKENS:
-        return f"~{tally.likely:,} (≤{tally.high:,})"
-    return f"~{tally.likely:,}"
-
-
-def dollars_per_thousand(cost: CostRange | None, confidence: Confidence) -> str:
-    """USD of a thousand such requests: of the likely tokens, or of the bound where nothing was measured."""
-    if cost is None:
-        return "-"
-    return f"≤{cost.high * 1000:,.2f}" if confidence is Confidence.ASSUMED else f"{cost.likely * 1000:,.2f}"
-
-
 def _verdict(part: Weighed, report: Report, *, as_one: bool) -> Text:
     if part.error and not isinstance(part.error, MimeMismatch):
         return Text("unreadable", style="yellow")
@@ -275,13 +254,13 @@ def _verdict(part: Weighed, report: Report, *, as_one: bool) -> Text:
         return Text("not taken", style="yellow") if refused else Text("admit", style="green")
     if part.error:
         return Text("reject", style=_STYLE[Decision.REJECT])
-    names = [_short(check) for check in report.verdict.over if not as_one or _has_share(part, check)]
+    names = [short(check) for check in report.verdict.over if not as_one or _has_share(part, check)]
     if as_one and not names:
         return Text("")
     return Text("\n".join(["over", *names]) if names else "reject", style=_STYLE[Decision.REJECT])
 
 
-def _short(check: LimitCheck) -> str:
+def short(check: LimitCheck) -> str:
     """The limit in a word a narrow column holds: video, prompt, cost, parts, bytes."""
     words = {"prompt_tokens": "prompt", "cost_usd": "cost", "media_parts": "parts"}
     return words.get(check.name, check.name.removeprefix("tokens."))
@@ -291,13 +270,24 @@ def _has_share(part: Weighed, check: LimitCheck) -> bool:
     return check.modality is None or part.of(check.modality).high > 0
 
 
-def _scale(scale: Scale, legend: str) -> Text:
-    named = (
-        scale.model
-        if scale.model == scale.resolved_model or not scale.known_model
-        else f"{scale.model} ({scale.resolved_model})"
-    )
+def on_what(scale: Scale) -> str:
+    """`gemini-flash-latest (gemini-3.8-flash) on developer`."""
+    resolved = scale.known_model and scale.model != scale.resolved_model
+    return f"{scale.model}{f' ({scale.resolved_model})' if resolved else ''} on {scale.backend.value}"
+
+
+def scale_lines(scale: Scale, head: str, legend: str) -> Iterator[Text]:
+    """What the figures rest on, and what there is to know about it."""
     answer = f"with {scale.output_tokens:,} output tokens" if scale.output_tokens else "input only"
     price = f"{scale.price_source}, {answer}" if scale.price_source else scale.unpriced_reason
-    words = f"{named} on {scale.backend.value} · endpoint {scale.endpoint} · rules of {scale.rule_date} · {price}"
-    return Text(f"{printable(words)} · {legend}", style="dim")
+    words = " · ".join(filter(None, [head, f"rules of {scale.rule_date}", price, legend]))
+    yield Text(printable(f"{words[:1].upper()}{words[1:]}" if not head else words), style="dim")
+    notes = [scale.model_note] if scale.known_model and scale.model_note else []
+    for note in (*notes, *scale.price_notes):
+        yield Text(printable(note), style="dim")
+    if scale.price_change:
+        yield Text(f"Price change ahead: {scale.price_change}", style="yellow")
+    if not scale.known_model:
+        hint = (scale.model_hint or "").removeprefix("; ")
+        words = f"No rules for {scale.model}: the dearest known ones are used. {hint[:1].upper()}{hint[1:]}"
+        yield Text(printable(words.rstrip()), style="yellow")

@@ -62,6 +62,7 @@ def sent_before(
     turns = [one.place.turn for one in screening.findings if one.is_sent]
     media = sum(turn is None or turn < end for turn in turns)
     changed = [at for step in plan.steps if step.breaks_prefix for at in step.parts if at < media]
+    changed += [at for at, one in plan.placements.items() if one.breaks_prefix and at < media]
     broken_at = min(changed, default=None)
     text = weigh_text(until(request, screening, end)).total
     if broken_at is None:
