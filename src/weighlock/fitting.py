@@ -176,6 +176,7 @@ def _planned(
         wishes_of(sent, media, scales.target),
         below=scales.inline_below,
         keep=history.keep_media,
+        per_tool=history.per_tool,
         batch=history.batch,
     )
 

@@ -142,7 +142,12 @@ class Scales:
     def shaping(self) -> Shaping:
         """What the endpoint allows to be done to a request over its limits, and in which order."""
         floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
-        return Shaping(levers=self.endpoint.levers, floors=floors, local_work=self.endpoint.local_work)
+        return Shaping(
+            levers=self.endpoint.levers,
+            floors=floors,
+            local_work=self.endpoint.local_work,
+            older=self.endpoint.history.older,
+        )
 
     def target(self, examined: Examined) -> Target:
         """How far the endpoint wants a medium taken at once: always, or where it has to be."""

@@ -56,6 +56,13 @@ ENDPOINT = sections(
     limits=st.none() | sections(prompt_tokens=COUNTS, cost_usd=USD, media_parts=COUNTS, bytes=COUNTS, tokens=TOKENS),
     windows=st.none() | sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),
     media=st.none() | sections(image=STILL, document=STILL, video=MOVING),
+    history=st.none()
+    | sections(
+        keep_media=COUNTS,
+        per_tool=st.none() | st.booleans(),
+        older=st.none() | st.sampled_from(["note", "low"]),
+        batch=st.none() | st.integers(1, 1000),
+    ),
     labels=st.none() | st.dictionaries(WORDS, st.none() | WORDS, max_size=3),
 )
 FILES = st.fixed_dictionaries(

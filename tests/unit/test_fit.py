@@ -102,22 +102,29 @@ def weighed(line: Preflight, body: dict[str, Any], model: str) -> dict[Modality,
 
 HISTORY = "media: {levers: [history]},"
 CONVERSATIONS = [
-    ("gemini-3.8-flash", limit, keep, levers)
+    ("gemini-3.8-flash", limit, keep, levers, "older: note")
     for limit in (5_000, 8_000, 12_000)
     for keep in (3, 8)
     for levers in ("", HISTORY)
     # Where what has to stay fills most of the limit there is no room for a lower mark, and it breaks ever so often.
     if not levers or keep * 1_100 < limit / 2
 ]
-CONVERSATIONS += [("gemini-2.5-flash", 3_500, 3, ""), ("gemini-2.5-flash", 4_500, 3, HISTORY)]
+CONVERSATIONS += [
+    ("gemini-2.5-flash", 3_500, 3, "", "older: note"),
+    ("gemini-2.5-flash", 4_500, 3, HISTORY, "older: note"),
+    # A picture at its lowest still takes a quarter: close to the limit it breaks more often than that can save.
+    *(("gemini-3.8-flash", limit, 3, HISTORY, "older: low") for limit in (12_000, 16_000)),
+    ("gemini-3.8-flash", 12_000, 3, HISTORY, "per_tool: true"),
+    ("gemini-3.8-flash", 12_000, 3, "", "older: low, per_tool: true"),
+]
 
 
-@pytest.mark.parametrize(("model", "limit", "keep", "levers"), CONVERSATIONS)
+@pytest.mark.parametrize(("model", "limit", "keep", "levers", "kept"), CONVERSATIONS)
 def test_a_conversation_over_its_limit_changes_rarely_and_costs_no_more(
-    tmp_path: Path, model: str, limit: int, keep: int, levers: str
+    tmp_path: Path, model: str, limit: int, keep: int, levers: str, kept: str
 ) -> None:
     line = preflight(
-        tmp_path, f"{levers} limits: {{prompt_tokens: {limit}}}, history: {{keep_media: {keep}, batch: 4}}"
+        tmp_path, f"{levers} limits: {{prompt_tokens: {limit}}}, history: {{keep_media: {keep}, batch: 4, {kept}}}"
     )
     naive = [screenshots(count) for count in range(1, TURNS + 1)]
 
@@ -210,6 +217,50 @@ def test_calls_ids_and_order_stay_whatever_becomes_a_note(tmp_path: Path) -> Non
     assert first["response"]["ok"] is True
     assert "from tool look in turn 3: no longer sent" in first["response"]["media_note"]
     assert "image/png" in first["response"]["media_note"]
+
+
+def test_older_media_may_stay_at_their_lowest_resolution_instead(tmp_path: Path) -> None:
+    line = preflight(
+        tmp_path,
+        "media: {levers: [history], image: {floor: medium}}, limits: {prompt_tokens: 8000}, "
+        "history: {keep_media: 2, older: low}",
+    )
+
+    found, contents = fitted(line, screenshots(9))
+
+    levels = [turn["parts"][0]["functionResponse"]["parts"][0].get("mediaResolution") for turn in contents[2::2]]
+    assert found.plan.fits
+    assert not found.plan.removed
+    assert levels[0] == {"level": "MEDIA_RESOLUTION_MEDIUM"}
+    assert levels[-2:] == [None, None]
+
+
+def test_the_newest_of_each_tool_stay(tmp_path: Path) -> None:
+    line = preflight(
+        tmp_path,
+        "media: {levers: [history]}, limits: {prompt_tokens: 6000}, history: {keep_media: 1, per_tool: true, batch: 1}",
+    )
+    body = screenshots(9)
+    body["contents"][1]["parts"][0]["functionCall"]["name"] = "draw"
+    body["contents"][2]["parts"][0]["functionResponse"]["name"] = "draw"
+
+    found, _ = fitted(line, body)
+
+    assert found.plan.removed
+    assert not found.plan.removed & {0, 8}
+
+
+def test_what_has_no_resolution_of_its_own_stands_in_the_way_of_lowering_it(tmp_path: Path) -> None:
+    line = preflight(
+        tmp_path,
+        "media: {levers: [history]}, limits: {prompt_tokens: 600}, history: {keep_media: 1, older: low}",
+    )
+    parsed = rest_json.parse(json.dumps(screenshots(4)).encode())
+
+    found = line.fit(parsed.request, Asked(endpoint="triage", model="gemini-2.5-flash"))
+
+    assert not found.fits
+    assert "gemini-2.5-flash knows no resolution of a part (history.older)" in found.exceeded().message
 
 
 def test_a_request_that_fits_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class Rows:
         """What is set in the request, and what is made of the bytes."""
         work = self.fitted.shaped[at].work if at < len(self.fitted.shaped) else None
         last = {step.lever: step_in_words(step) for step in steps if not (step.local and work)}
-        yield from [last[Lever.HISTORY]] if Lever.HISTORY in last else last.values()
+        yield from [last[Lever.HISTORY]] if at in self.fitted.plan.removed else last.values()
         if work is not None:
             yield from self.made(work, at)
         if at in self.fitted.to_upload:

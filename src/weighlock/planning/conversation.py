@@ -61,13 +61,14 @@ def plan_conversation(
     *,
     below: InlineBelow,
     keep: int,
+    per_tool: bool = False,
     batch: int,
 ) -> Plan:
     """The plan of the last turn, under what the earlier ones decided. Its parts are the media, then the text.
 
-    What is `removable` among the wishes may become a note once it is older than the newest `keep` media; `batch` is how
-    many earlier ones change together. What is too many bytes to go inline is placed first: it can change what a film
-    costs, and an upload loses nothing, where encoding a picture again does.
+    The history lever may move what is `removable` among the wishes once it is older than the newest `keep` media, of
+    all or of each tool; `batch` is how many earlier ones change together. What is too many bytes to go inline is placed
+    first: it can change what a film costs, and an upload loses nothing, where encoding a picture again does.
     """
     memory: Memory = {}
     bench = Bench(media, rules, memory)
@@ -76,8 +77,11 @@ def plan_conversation(
     endpoint_s = [move for move in always(bench, shaping, wishes) if move.why is not Why.TAKEN]
 
     def wishes_at(held: int, sent: int) -> list[Wish]:
+        newest = _newest(wishes[:held], keep, per_tool=per_tool)
         here = [
-            replace(wish, earlier=at if at < sent else None, removable=wish.removable and at < min(sent, held - keep))
+            replace(
+                wish, earlier=at if at < sent else None, removable=wish.removable and at < sent and at not in newest
+            )
             for at, wish in enumerate(wishes[:held])
         ]
         return [*here, Wish()]
@@ -150,6 +154,16 @@ class _Placing:
             self._uploaded[at] = by_files(bench.given[at], bench.rules)
         given = [self._uploaded[at] if at in placed else part for at, part in enumerate(bench.given)]
         return Bench(given, bench.rules, bench.memory).parts(moves)
+
+
+def _newest(wishes: Sequence[Wish], keep: int, *, per_tool: bool) -> frozenset[int]:
+    """The media that stay. What no tool returned counts as if one tool had."""
+    if not per_tool:
+        return frozenset(range(max(0, len(wishes) - keep), len(wishes)))
+    of: dict[str | None, list[int]] = {}
+    for at, wish in enumerate(wishes):
+        of.setdefault(wish.tool, []).append(at)
+    return frozenset(at for media in of.values() for at in media[max(0, len(media) - keep) :])
 
 
 def until(request: Request, screening: Screening, end: int) -> Request:

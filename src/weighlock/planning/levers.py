@@ -52,6 +52,15 @@ class LocalWork(StrEnum):
     ALLOWED = "allowed"
 
 
+class Older(StrEnum):
+    """What the history lever makes of media of earlier turns, past the newest ones."""
+
+    NOTE = "note"
+    """A few words in their place."""
+    LOW = "low"
+    """They stay, at the lowest resolution their floor allows; what has none is left alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
     """Below this no lever goes."""
@@ -77,6 +86,9 @@ class Target:
     """Whether it is sent so always, or only once a request is over its limits."""
 
 
+NO_TARGET = Target()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaping:
     """What an endpoint allows to be done, and in which order."""
@@ -84,6 +96,7 @@ class Shaping:
     levers: tuple[Lever, ...] = EVERY_LEVER
     floors: Mapping[Modality, Floor] = field(default_factory=lambda: MappingProxyType({}))
     local_work: LocalWork = LocalWork.BYTES_ONLY
+    older: Older = Older.NOTE
 
     def floor(self, modality: Modality | None) -> Floor:
         """What holds for a modality; next to nothing where the endpoint says nothing."""
@@ -101,6 +114,8 @@ class Rung:
     """Carried out on the bytes, since the model is not known to honour it on the wire."""
     work: ImageWork | None = None
     """What is made of a picture; beside it nothing changes."""
+    note: bool = False
+    """Words stand in its place."""
 
     def on(self, controls: Controls) -> Controls:
         return replace(controls, **self.changes)
@@ -142,6 +157,10 @@ def rungs(
                 part, rules, floor=floor.resolution, fewer_pixels=fewer_pixels, fewer_bytes=bytes_count
             ):
                 yield reencode_rung(work)
+        case Lever.HISTORY, _ if shaping.older is Older.NOTE:
+            yield Rung(words="a note in its place", changes={}, note=True)
+        case Lever.HISTORY, ImageFacts() | VideoFacts() | DocumentFacts() if rules.honours_part_resolution:
+            yield from list(_levels(part, rules, floor, NO_TARGET))[-1:]
         case _:
             return
 

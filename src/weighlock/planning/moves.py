@@ -88,11 +88,11 @@ class Bench:
 
     def part(self, at: int, changes: Mapping[Lever, Rung]) -> Weighed:
         """One part under some rungs."""
-        given = self.given[at]
-        if Lever.HISTORY in changes:
+        given, older = self.given[at], changes.get(Lever.HISTORY)
+        if older is not None and older.note:
             return self._noted(given)
         controls, work = given.controls, None
-        for rung in changes.values():
+        for rung in (*changes.values(), older) if older else changes.values():  # what is older is at its lowest
             controls, work = rung.on(controls), rung.work or work
         if controls == given.controls and work is None:
             return given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
-from weighlock.planning.levers import Floor, Lever, LocalWork, Rung, Shaping, Target, is_visual, rungs
+from weighlock.planning.levers import Floor, Lever, LocalWork, Older, Rung, Shaping, is_visual, rungs
 from weighlock.planning.reencode import weigh_made
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed, weigh
@@ -41,7 +41,7 @@ def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle
             continue
         for lever in Lever:
             if _applies(lever, part, wish, rules, of_bytes=of_bytes) and not _gives(
-                lever, part, rules, shaping, wish.target, of_bytes=of_bytes
+                lever, part, rules, shaping, wish, of_bytes=of_bytes
             ):
                 words, knob = _stop(lever, part, wish, rules, shaping, request_held=held)
                 found += [Obstacle(part=at, lever=lever, words=words, knob=knob)] if words else []
@@ -65,8 +65,20 @@ def _stop(
     if lever is Lever.RESOLUTION and not rules.honours_part_resolution and request_held:
         return "only the whole request has a resolution, and another part is pinned", None
     if lever is Lever.HISTORY:
-        return ("", None) if wish.removable else ("among the newest media, which are kept", "history.keep_media")
+        return _stop_of_history(part, wish, rules, shaping)
     return _floor(lever, part, shaping.floor(part.examined.modality))
+
+
+def _stop_of_history(part: Weighed, wish: Wish, rules: ModelRules, shaping: Shaping) -> tuple[str, str | None]:
+    if not wish.removable:
+        return "among the newest media, which are kept", "history.keep_media"
+    if shaping.older is Older.NOTE:
+        return "", None
+    if not is_visual(part):
+        return "it has no resolution that could be lowered", "history.older"
+    if not rules.honours_part_resolution:
+        return f"{rules.model} knows no resolution of a part", "history.older"
+    return "it stays, at its lowest resolution", "history.older"
 
 
 def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, *, of_bytes: bool) -> bool:
@@ -89,13 +101,13 @@ def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, *, of_b
             return any(rungs(lever, part, rules, _FREE, wish.target, bytes_count=of_bytes))
 
 
-def _gives(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, target: Target, *, of_bytes: bool) -> bool:
+def _gives(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, wish: Wish, *, of_bytes: bool) -> bool:
     """Whether it could go further: then it was not needed, and nothing stands in its way."""
-    if lever not in shaping.levers:
+    if lever not in shaping.levers or (lever is Lever.HISTORY and not wish.removable):
         return False
     return any(
         _weighs(part, rung, rules).total.high < part.total.high or (of_bytes and rung.work is not None)
-        for rung in rungs(lever, part, rules, shaping, target, bytes_count=of_bytes)
+        for rung in rungs(lever, part, rules, shaping, wish.target, bytes_count=of_bytes)
     )
 
 

@@ -204,13 +204,13 @@ class _Walk:
         return Plan(
             parts=tuple(parts),
             steps=tuple(steps),
-            removed=frozenset(at for at, changes in settings.items() if Lever.HISTORY in changes),
+            removed=frozenset(at for at, changes in settings.items() if _noted(changes)),
             local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
             verdict=self.judge(parts),
             reencoded={
                 at: rung.work
                 for at, changes in settings.items()
-                if (rung := changes.get(Lever.REENCODE)) and rung.work and Lever.HISTORY not in changes
+                if (rung := changes.get(Lever.REENCODE)) and rung.work and not _noted(changes)
             },
             passed=tuple(
                 self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
@@ -236,16 +236,13 @@ class _Walk:
             return
         for unit in movable:
             free = tuple(at for at in unit if not self.wishes[at].pinned)
-            if lever is not Lever.HISTORY:
-                ladders = [self._ladder(lever, at, checks) for at in free]
-                yield [
-                    Move(
-                        lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders)
-                    )
-                    for step in range(max(map(len, ladders), default=0))
-                ]
-            elif old := tuple(at for at in free if self.wishes[at].removable):
-                yield [Move(lever, old, tuple(Rung(words="a note in its place", changes={}) for _ in old))]
+            if lever is Lever.HISTORY:
+                free = tuple(at for at in free if self.wishes[at].removable)
+            ladders = [self._ladder(lever, at, checks) for at in free]
+            yield [
+                Move(lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders))
+                for step in range(max(map(len, ladders), default=0))
+            ]
 
     def _ladder(self, lever: Lever, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """The rungs that make a part lighter than it is, and than the one before."""
@@ -256,7 +253,7 @@ class _Walk:
         least = part.total.high
         for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
             weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
-            if weighs < least:
+            if weighs < least or rung.note:
                 lighter.append(rung)
                 least = weighs
         return lighter
@@ -365,6 +362,10 @@ def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequenc
 def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:
     """The rung of a step; a ladder that is shorter than another of its unit ends on its last."""
     return ladder[min(step, len(ladder) - 1)] if ladder else None
+
+
+def _noted(changes: Mapping[Lever, Rung]) -> bool:
+    return Lever.HISTORY in changes and changes[Lever.HISTORY].note
 
 
 def _local(changes: Mapping[Lever, Rung]) -> frozenset[Lever]:

@@ -41,7 +41,12 @@ def wishes_of(
 ) -> list[Wish]:
     """What holds for each medium beside the policy: pinned, and how far to take it at once."""
     return [
-        Wish(pinned=one.part.pinned, target=target(part.examined), removable=one.place.turn is not None)
+        Wish(
+            pinned=one.part.pinned,
+            target=target(part.examined),
+            removable=one.place.turn is not None,
+            tool=one.tool,
+        )
         for one, part in zip(findings, parts, strict=True)
     ]
 

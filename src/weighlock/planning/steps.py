@@ -23,7 +23,9 @@ class Wish:
     earlier: int | None = None
     """Which medium of the conversation it is, from 0, where it was sent in an earlier turn already."""
     removable: bool = False
-    """One of earlier turns that may become a note: not among the newest the endpoint keeps."""
+    """One the history lever may move: of an earlier turn, and not among the newest the endpoint keeps."""
+    tool: str | None = None
+    """Which one returned it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

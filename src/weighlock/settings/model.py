@@ -13,7 +13,7 @@ from types import MappingProxyType
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
-from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork
+from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
@@ -161,7 +161,10 @@ class History:
     """Media re-sent from earlier turns."""
 
     keep_media: int = 8
-    """The newest ones of a conversation that no lever turns into notes."""
+    """The newest ones of a conversation that the history lever leaves alone."""
+    per_tool: bool = False
+    """Whether so many of each tool; what no tool returned counts as of one more."""
+    older: Older = Older.NOTE
     batch: int = 4
     """How many change together, so that the prompt's prefix breaks rarely."""
 

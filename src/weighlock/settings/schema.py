@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
-from weighlock.planning.levers import Lever, LocalWork
+from weighlock.planning.levers import Lever, LocalWork, Older
 from weighlock.request import Backend
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
@@ -208,6 +208,8 @@ class MediaSection(_Section):
 
 class HistorySection(_Section):
     keep_media: Count | None = Field(None, description="The newest media of a conversation that always stay.")
+    per_tool: bool | None = Field(None, description="So many of each tool; media from none count as of one more.")
+    older: Older | None = Field(None, description="Older ones become a note, or go to their lowest resolution.")
     batch: Annotated[int, BeforeValidator(_number), Field(ge=1, le=1000)] | None = Field(
         None, description="How many older ones change together, so that the prompt cache survives."
     )

@@ -12,7 +12,7 @@ from typing import Any
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
-from weighlock.settings.model import Account, Endpoint, MediaSettings, Safety, Settings, Window
+from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Window
 
 
 def as_document(settings: Settings) -> dict[str, Any]:
@@ -67,8 +67,17 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "strip_metadata": endpoint.strip_metadata,
         },
         "local_work": endpoint.local_work,
-        "history": {"keep_media": endpoint.history.keep_media, "batch": endpoint.history.batch},
+        "history": _history_document(endpoint.history),
         "labels": dict(endpoint.labels),
+    }
+
+
+def _history_document(history: History) -> dict[str, Any]:
+    return {
+        "keep_media": history.keep_media,
+        "per_tool": history.per_tool,
+        "older": history.older,
+        "batch": history.batch,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weighlock.errors import ConfigError
-from weighlock.planning.levers import Floor, Lever, LocalWork
+from weighlock.planning.levers import Floor, Lever, LocalWork, Older
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.settings import (
@@ -168,14 +168,15 @@ def test_a_resolution_clip_and_fps_that_always_apply_are_read(tmp_path: Path) ->
 def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> None:
     media = "{levers: [clip, fps], image: {floor: high}, video: {fps: 0.5, clip: last 60s, floor: {seconds: 20}}}"
     text = BASE.replace(
-        "    mode: enforce\n", f"    media: {media}\n    local_work: never\n    history: {{batch: 2}}\n"
+        "    mode: enforce\n",
+        f"    media: {media}\n    local_work: never\n    history: {{batch: 2, per_tool: true, older: low}}\n",
     )
 
     endpoint = loaded(tmp_path, text).endpoint("bug_triage")
 
     assert endpoint.levers == (Lever.CLIP, Lever.FPS)
     assert endpoint.local_work is LocalWork.NEVER
-    assert endpoint.history == History(keep_media=8, batch=2)
+    assert endpoint.history == History(keep_media=8, batch=2, per_tool=True, older=Older.LOW)
     assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
     video = endpoint.media[Modality.VIDEO]
     assert (video.always, video.fps, video.floor) == (False, 0.5, Floor(seconds=20.0))
