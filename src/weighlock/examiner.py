@@ -154,7 +154,7 @@ class Examiner:
 
     def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
         """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""
-        known = Examined(label=part.label, declared_mime=part.declared_mime)
+        known = Examined(label=part.label, declared_mime=part.declared_mime, clip=part.clip)
         try:
             with self._open(part) as source:
                 window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)

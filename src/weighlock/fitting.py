@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from weighlock.fitted import Fitted
+from weighlock.planning.asked import demand_possible
 from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
@@ -33,7 +34,11 @@ def fit(
     scales: Scales,
     confinement: Mapping[str, Any] | None,
 ) -> Fitted:
-    """The mildest way to hold the limits. `examined` are the media that are sent, in the order of their findings."""
+    """The mildest way to hold the limits. `examined` are the media that are sent, in the order of their findings.
+
+    Raises:
+        InputError: what the caller wants of a medium cannot be had.
+    """
     sent = [one for one in screening.findings if one.is_sent]
     media = scales.parts(examined, standing=False)
     text = _text(screened, scales)
@@ -165,7 +170,9 @@ def _planned(
     text: Weighed,
     scales: Scales,
 ) -> Plan:
-    history = scales.endpoint.history
+    history, wishes = scales.endpoint.history, wishes_of(sent, media, scales.target)
+    for part, wish in zip(media, wishes, strict=True):
+        demand_possible(part, wish.target, scales.rules, scales.shaping)
     return plan_conversation(
         media,
         text,
@@ -173,7 +180,7 @@ def _planned(
         scales.rules,
         scales.shaping,
         scales.judge,
-        wishes_of(sent, media, scales.target),
+        wishes,
         below=scales.inline_below,
         keep=history.keep_media,
         per_tool=history.per_tool,

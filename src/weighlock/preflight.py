@@ -113,7 +113,7 @@ class Preflight:
             model: The endpoint's when left out.
             backend: `developer` or `vertex`; the endpoint's account's when left out.
             controls: Resolution, frame rate, offsets, placement, carrier; the endpoint's settings when left out.
-            clip: Of video and audio: `last 60s`, `first 2m`, `30-90`; the endpoint's when left out.
+            clip: Of video and audio: `last 60s`, `first 2m`, `30-90`, `around 95s`; the endpoint's when left out.
             output_tokens: The expected answer, added to the cost.
             on: The day whose rules and prices apply; today (UTC) when left out.
 
@@ -171,7 +171,7 @@ class Preflight:
 
         Raises:
             ConfigError: no such endpoint.
-            InputError: a control of the request that is none.
+            InputError: a control of the request that is none, or a wish of the caller that cannot be had.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
         from weighlock import fitting
@@ -216,8 +216,9 @@ class Preflight:
                 files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
                 parts[at] = replace(part, source=files[at], declared_mime=made[at].mime)
         request = fitting.worked_on(fitted, screening, parts)
-        scales = self._scales_for(request, asked)
-        after, to_upload = fitting.as_made(self.weigh_request(request, asked), fitted, scales)
+        once = replace(asked or Asked(), clip=None)  # it is done
+        scales = self._scales_for(request, once)
+        after, to_upload = fitting.as_made(self.weigh_request(request, once), fitted, scales)
         return replace(fitted, request=request, after=after, to_upload=to_upload, works={}, made=made, files=files)
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -103,6 +104,66 @@ Source = bytes | Path | Base64 | Uri | BinaryIO
 """Where a medium's bytes are. A binary file object is read from its start, and left where it stood."""
 
 
+AROUND_S = 60.0
+"""How much `around 95s` takes: half a minute before what is looked for, and half a minute behind it."""
+
+
+def about(instant_s: float, length_s: float, begin_s: float, end_s: float) -> tuple[float, float]:
+    """Start and end of what lies around an instant; at the ends of a recording shifted, not shortened."""
+    length_s = min(length_s, end_s - begin_s)
+    start_s = min(max(begin_s, instant_s - length_s / 2), end_s - length_s)
+    return start_s, min(start_s + length_s, end_s)
+
+
+def _seconds(value: float) -> str:
+    return f"{Decimal(f'{value:.15g}'):f}s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """A span of a recording, in seconds.
+
+    Exactly one of `first_s`, `last_s`, `around_s` or the pair (`start_s`, `end_s`) is set.
+    """
+
+    first_s: float | None = None
+    last_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    around_s: float | None = None
+    """An instant, in the middle of the span as far as the recording's ends allow."""
+    length_s: float = AROUND_S
+    """Of a span around an instant."""
+
+    def span(self, duration_s: float) -> tuple[float, float]:
+        """Start and end within a recording of this length; an empty span where the clip lies behind its end."""
+        if self.last_s is not None:
+            return max(0.0, duration_s - self.last_s), duration_s
+        if self.around_s is not None and self.around_s <= duration_s:
+            return about(self.around_s, self.length_s, 0.0, duration_s)
+        start_s, end_s = self.bounds_s
+        return min(start_s, duration_s), min(end_s, duration_s)
+
+    @property
+    def bounds_s(self) -> tuple[float, float]:
+        """Start and end in a recording that has none."""
+        if self.around_s is not None:
+            return max(0.0, self.around_s - self.length_s / 2), self.around_s + self.length_s / 2
+        end_s = self.first_s if self.end_s is None else self.end_s
+        return self.start_s or 0.0, float("inf") if end_s is None else end_s
+
+    def __str__(self) -> str:
+        if self.first_s is not None:
+            return f"first {_seconds(self.first_s)}"
+        if self.last_s is not None:
+            return f"last {_seconds(self.last_s)}"
+        if self.around_s is not None:
+            length = "" if self.length_s == AROUND_S else f"{_seconds(self.length_s)} "
+            return f"{length}around {_seconds(self.around_s)}"
+        end = "" if self.end_s is None else _seconds(self.end_s)
+        return f"{_seconds(self.start_s or 0.0)}-{end}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart:
     """Text somebody said."""
@@ -126,6 +187,8 @@ class MediaPart:
     beside `data` or `fileUri` is under `inlineData` or `fileData` (`displayName`)."""
     pinned: bool = False
     """The caller wants it sent as it is: no lever touches it."""
+    clip: Clip | None = None
+    """What the caller wants sent of a recording, whatever the limits; beats offsets in `carried`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

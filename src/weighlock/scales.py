@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -19,15 +18,9 @@ from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
-from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.request import Backend, Clip, MediaResolution, Modality
 from weighlock.rules import Controls, RuleBook
-from weighlock.settings import (
-    Clip,
-    OnMimeMismatch,
-    OnUnknownModel,
-    OnUnknownPrice,
-    Settings,
-)
+from weighlock.settings import OnMimeMismatch, OnUnknownModel, OnUnknownPrice, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +117,8 @@ class Scales:
     ) -> list[Weighed]:
         """The media under the caller's controls, or others in their place, and the endpoint's policy.
 
-        Without `standing`, as the caller sends them: the endpoint's settings for the modality (`apply: always`) are
-        left out.
+        Without `standing`, as they come: the clip that is asked for and the endpoint's settings for the modality
+        (`apply: always`) are left out.
         """
         refuse, asked = self.endpoint.mime_mismatch is OnMimeMismatch.REJECT, controls or self.controls
         return [
@@ -150,14 +143,25 @@ class Scales:
         )
 
     def target(self, examined: Examined) -> Target:
-        """How far the endpoint wants a medium taken at once: always, or where it has to be."""
+        """How far a medium is to be taken at once: by the caller, or by the endpoint, always or where it has to be."""
         media = self.endpoint.media.get(examined.modality) if examined.modality else None
-        if media is None:
-            return Target()
-        span_s = None
-        if media.clip is not None and isinstance(examined.facts, VideoFacts | AudioFacts):
-            span_s = media.clip.span(examined.facts.duration_s)
-        return Target(fps=media.fps, span_s=span_s, resolution=media.resolution, always=media.always)
+        asked, target = self._asked_clip(examined), Target()
+        if media is not None:
+            target = Target(fps=media.fps, resolution=media.resolution, always=media.always)
+        clip = asked or (media.clip if media else None)
+        if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
+            return target
+        return replace(
+            target,
+            span_s=clip.span(examined.facts.duration_s),
+            around_s=clip.around_s,
+            span_asked=asked is not None,
+        )
+
+    def _asked_clip(self, examined: Examined) -> Clip | None:
+        """What the caller wants of a recording: of this one, or of all that do not say so themselves."""
+        own = examined.asked is not None and examined.asked.clipped
+        return examined.clip or (None if own else self.clip)
 
     @property
     def policy(self) -> Policy:
@@ -211,8 +215,7 @@ class Scales:
 
     def _controls(self, examined: Examined, asked: Controls, *, standing: bool) -> Controls:
         """The caller's controls, and where they are silent the endpoint's settings for the modality."""
-        clipped = examined.asked is not None and examined.asked.clipped
-        clip = None if clipped else self.clip
+        clip = self._asked_clip(examined) if standing else None
         wanted = self.endpoint.media.get(examined.modality) if examined.modality else None
         if standing and wanted is not None and wanted.always:
             silent = asked.media_resolution is MediaResolution.UNSPECIFIED
@@ -227,7 +230,7 @@ class Scales:
             return asked
         start_s, end_s = clip.span(examined.facts.duration_s)
         if start_s >= end_s:  # behind the end: kept as it was asked for, so that the service's answer can be told
-            start_s, end_s = clip.start_s or 0.0, clip.end_s or math.inf
+            start_s, end_s = clip.bounds_s
         return replace(asked, start_offset_s=start_s, end_offset_s=end_s)
 
     def _reasons(self) -> Iterator[str]:

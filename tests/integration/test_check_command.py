@@ -236,6 +236,7 @@ def test_clip_fps_and_resolution_change_the_figure(run: Run, film: Path) -> None
     assert video() == 4 * 66
     assert video("--clip", "1-3") == 2 * 66
     assert video("--clip", "0:02-") == 2 * 66
+    assert video("--clip", "2s around 0:02") == 2 * 66
     assert video("--fps", "2") == 8 * 66
     assert video("--media-resolution", "high") == 4 * 264
 

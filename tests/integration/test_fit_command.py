@@ -9,6 +9,7 @@ import wave
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -33,6 +34,7 @@ endpoints:
   old: {model: gemini-2.5-flash, limits: {prompt_tokens: 100}, local_work: allowed}
   never: {local_work: never}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
+  cuts: {model: gemini-2.5-flash, local_work: allowed}
   heavy: {limits: {bytes: 100}}
   strict: {mode: enforce, limits: {prompt_tokens: 100}, media: {levers: [fps]}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
@@ -491,6 +493,57 @@ def test_history_has_a_line_on_the_cache_and_a_first_request_has_none(run: Run) 
     assert "cache" not in first
     (line,) = (line for line in later.splitlines() if "Prompt cache" in line)
     assert re.fullmatch(r"Prompt cache: kept, ~[\d,]+ tokens of [\d,]+; \$0\.\d+ in all if it holds\.", line)
+
+
+def test_a_recording_is_clipped_as_the_caller_asks_on_the_wire_or_by_work(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(4))
+    Path("song.wav").write_bytes(media.wav(seconds=4))
+    window = ("--clip", "last 2s", "--clip", "a.mp4=1s around 2s", "--out", "made", "--format", "json")
+
+    wire = run("a.mp4", "song.wav", *window)
+    film, song = json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"]
+    local = run("a.mp4", "song.wav", "-e", "cuts", *window)
+
+    assert wire.exit_code == local.exit_code == 0, local.output
+    assert film["videoMetadata"] == {"startOffset": "1.5s", "endOffset": "2.5s"}
+    assert song["audioMetadata"] == {"startOffset": "2s", "endOffset": "4s"}
+    told = json.loads(local.stdout)
+    assert [(step["words"], step["why"], step["local"]) for step in told["steps"]] == [
+        ("clip 1.5s-2.5s", "asked", False),
+        ("clip last 2s", "asked", True),
+    ]
+    assert told["made"][0]["mime"] == "audio/wav"
+    assert "audioMetadata" not in json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"][1]
+    assert told["after"]["parts"][1]["facts"]["duration_s"] == 2
+
+
+def test_a_recording_s_own_offsets_stay_unless_the_caller_names_the_part(run: Run) -> None:
+    part = {
+        "inlineData": {"mimeType": "video/mp4", "data": base64.b64encode(films.film(4)).decode()},
+        "videoMetadata": {"startOffset": "1s"},
+    }
+    Path("film.json").write_text(json.dumps({"contents": [{"role": "user", "parts": [part]}]}))
+
+    def offsets(clip: str) -> Any:
+        assert run("film.json", "--clip", clip, "--out", "made").exit_code == 0
+        return json.loads(Path("made/request.json").read_bytes())["contents"][0]["parts"][0]["videoMetadata"]
+
+    assert offsets("last 2s") == {"startOffset": "1s"}
+    assert offsets("contents[0].parts[0]=last 2s") == {"startOffset": "2s", "endOffset": "4s"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("song.wav", "--clip", "around 1m"), "song.wav: the clip begins behind its end at 4.00 s"),
+        (("shot.png", "--clip", "shot.png=last 2s"), "shot.png: a clip is of video and audio; this is image/png"),
+        (("song.wav", "--clip", "last 2s", "-m", "gemini-2.5-flash"), "song.wav: gemini-2.5-flash is not known to"),
+    ],
+)
+def test_a_clip_that_cannot_be_had_is_refused_with_the_reason(run: Run, words: tuple[str, ...], said: str) -> None:
+    Path("song.wav").write_bytes(media.wav(seconds=4))
+
+    assert said in str(run(*words).exception)
 
 
 def test_usd_is_a_limit_too(run: Run) -> None:

@@ -64,7 +64,8 @@ def requests(draw: st.DrawFn) -> tuple[list[Weighed], list[Wish], ModelRules]:
     media = draw(st.lists(MEDIA, min_size=1, max_size=4))
     parts = [weigh(examined(facts, size_bytes=draw(SIZES)), draw(caller_s()), rules) for facts in media]
     text = weigh(examined(TextFacts(chars=draw(st.integers(0, 2_000)))), Controls(), rules)
-    targets = st.builds(Target, fps=FPS, resolution=LEVELS)
+    spans = st.sampled_from([None, (5.0, 65.0), (1.0, 3.0)])
+    targets = st.builds(Target, fps=FPS, resolution=LEVELS, span_s=spans, around_s=st.sampled_from([None, 2.0, 40.0]))
     wishes = [Wish(pinned=draw(st.integers(0, 4)) == 0, target=draw(targets)) for _ in parts]
     return [*parts, text], [*wishes, Wish()], rules
 

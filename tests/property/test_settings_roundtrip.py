@@ -37,6 +37,7 @@ LEVELS = st.sampled_from(["low", "medium", "high", "ultra_high"])
 STILL = st.none() | st.builds(lambda level: {"apply": "always", "resolution": level}, LEVELS)
 CLIPS = st.builds(lambda way, length: f"{way} {length}s", st.sampled_from(["first", "last"]), st.integers(1, 9999)) | (
     st.builds(lambda start, length: f"{start}s-{start + length}s", st.integers(0, 99), st.integers(1, 99))
+    | st.builds(lambda length, instant: f"{length}s around {instant}s", st.integers(1, 99), st.integers(0, 9999))
 )
 MOVING = st.none() | st.builds(
     lambda rest: {"apply": "always", **rest},

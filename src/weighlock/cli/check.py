@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from weighlock.cli.request_check import Requests
 
 EXIT_OVER, EXIT_UNREADABLE, EXIT_NOTHING = 3, 4, 2
+CLIP_FORMS = "30-90, 2:30-3:30, 150-, 'last 60s', 'first 2m' or 'around 95s'"
 _CHUNK = 1 << 20
 _NO_COMPARE = (
     "{} is a request, and --compare weighs files; name models with --model, or weigh it as a file with --as file"
@@ -49,7 +50,7 @@ _NO_COMPARE = (
     help="Of the whole request; ultra_high is set on each part.",
 )
 @click.option("--fps", type=click.FloatRange(0, 24, min_open=True), help="Video frames sampled per second.")
-@click.option("--clip", metavar="START-END", help="30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'; video and audio.")
+@click.option("--clip", metavar="START-END", help=f"{CLIP_FORMS}; video and audio.")
 @click.option(
     "--placement",
     type=click.Choice([p.value for p in Placement]),
@@ -260,8 +261,7 @@ def clip_of_words(words: str) -> Clip:
     try:
         return parse_clip(plain)
     except ValueError:
-        wanted = "30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'"
-        raise click.BadParameter(f"{words!r} is no START-END; write {wanted}", param_hint="--clip") from None
+        raise click.BadParameter(f"{words!r} is no START-END; write {CLIP_FORMS}", param_hint="--clip") from None
 
 
 def _in_seconds(clock: re.Match[str]) -> str:

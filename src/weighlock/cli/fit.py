@@ -13,9 +13,9 @@ import click
 from rich.markup import escape
 
 from weighlock.cli import render
-from weighlock.cli.check import EXIT_NOTHING, EXIT_OVER, EXIT_UNREADABLE
+from weighlock.cli.check import CLIP_FORMS, EXIT_NOTHING, EXIT_OVER, EXIT_UNREADABLE, clip_of_words
 from weighlock.cli.files import replace_file
-from weighlock.cli.fit_request import pinned, read_request
+from weighlock.cli.fit_request import Said, named, read_request, wished
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
 from weighlock.encoded import Base64
@@ -50,6 +50,7 @@ _EXTENSIONS = {
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
 @click.option("--text", help="Prompt text that goes with the files.")
 @click.option("--pin", multiple=True, metavar="PART", help="Leave it as it is: a file's name, or contents[n].parts[n].")
+@click.option("--clip", multiple=True, metavar="[PART=]START-END", help=f"{CLIP_FORMS}; of one recording, or of all.")
 @click.option(
     "--as",
     "taken_as",
@@ -74,6 +75,7 @@ def fit(
     config: Path | None,
     text: str | None,
     pin: tuple[str, ...],
+    clip: tuple[str, ...],
     taken_as: str,
     out: Path | None,
     dry_run: bool,
@@ -92,10 +94,12 @@ def fit(
                2  usage, settings, or nothing could be weighed
     """
     settings = load(config)
+    clips = [named("--clip", words) for words in clip]
     asked = Asked(
         endpoint=endpoint,
         model=model,
         backend=Backend(backend) if backend else None,
+        clip=next((clip_of_words(words) for part, words in reversed(clips) if part is None), None),
         max_tokens=max_tokens,
         max_usd=_usd(max_usd),
     )
@@ -106,7 +110,9 @@ def fit(
         except InputError as error:
             say_broken(Broken(label=paths[0], error=error))
             ctx.exit(EXIT_UNREADABLE)
-        request = pinned(request, pin)
+        said = [Said("--pin", part, {"pinned": True}) for part in pin]
+        said += [Said("--clip", part, {"clip": clip_of_words(words)}) for part, words in clips if part is not None]
+        request = wished(request, said)
         fitted = preflight.fit(request, asked)
         code = _exit_code(fitted)
         written: list[Path] = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,25 +60,50 @@ def _parts_of(path: str, stack: ExitStack, max_bytes: int) -> Iterator[MediaPart
         yield file_part(path)
 
 
-def pinned(request: Request, pins: Sequence[str]) -> Request:
-    """The request with the named parts pinned; the same object where none is named."""
-    if not pins:
-        return request
-    left = set(pins)
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the caller says of one part on the command line."""
 
-    def pin(place: Place, part: Part | OpaquePart) -> Any:
+    option: str
+    part: str
+    """A file's name, or `contents[n].parts[n]`."""
+    fields: Mapping[str, Any]
+    """Of the `MediaPart`."""
+
+
+def named(option: str, words: str) -> tuple[str | None, str]:
+    """`PART=VALUE` in two; no part where the value stands alone."""
+    part, equals, value = words.rpartition("=")
+    if equals and not part:
+        raise click.BadParameter(f"{words!r} names no part", param_hint=option)
+    return part or None, value
+
+
+def wished(request: Request, said: Sequence[Said]) -> Request:
+    """The request with what the caller wants of the named parts; the same object where none is named."""
+    if not said:
+        return request
+    left = {one.part: one.option for one in said}
+
+    def wish(place: Place, part: Part | OpaquePart) -> Any:
         if isinstance(part, ToolResultPart):
-            media = tuple(pin(place._replace(medium=nth), one) for nth, one in enumerate(part.media))
+            media = tuple(wish(place._replace(medium=nth), one) for nth, one in enumerate(part.media))
             return replace(part, media=media) if media else part
-        names = {part.label, Path(part.label).name, str(place)} & {*pins} if isinstance(part, MediaPart) else set()
-        left.difference_update(names)
-        return replace(part, pinned=True) if isinstance(part, MediaPart) and names else part
+        if not isinstance(part, MediaPart):
+            return part
+        names = {part.label, Path(part.label).name, str(place)}
+        fields: dict[str, Any] = {}
+        for one in said:
+            if one.part in names:
+                fields.update(one.fields)
+                left.pop(one.part, None)
+        return replace(part, **fields) if fields else part
 
     turns = tuple(
-        replace(turn, parts=tuple(pin(Place(number, at), part) for at, part in enumerate(turn.parts)))
+        replace(turn, parts=tuple(wish(Place(number, at), part) for at, part in enumerate(turn.parts)))
         for number, turn in enumerate(request.turns)
     )
-    if left:
-        known = ", ".join(part.label for _, part, _ in list(request.media())[:10])
-        raise click.BadParameter(f"no part {printable(min(left))}; there is {printable(known)}", param_hint="--pin")
+    for part, option in left.items():
+        known = ", ".join(one.label for _, one, _ in list(request.media())[:10])
+        raise click.BadParameter(f"no part {printable(part)}; there is {printable(known)}", param_hint=option)
     return replace(request, turns=turns)

@@ -27,6 +27,7 @@ from weighlock.screening_report import done_in_words, is_untouched, numbered
 
 _MOST_ROWS = 200
 _WHY = {
+    Why.ASKED: "as you asked",
     Why.ALWAYS: "the endpoint always sends it so",
     Why.KEPT: "kept from an earlier turn",
     Why.TAKEN: "the service takes no more bytes inline",

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from weighlock.cli.check import (
+    CLIP_FORMS,
     EXIT_NOTHING,
     EXIT_OVER,
     EXIT_UNREADABLE,
@@ -51,7 +52,7 @@ _MOST_FRAMES = 60
     type=click.Choice([r.value for r in MediaResolution if r is not MediaResolution.UNSPECIFIED]),
     help="Of the whole request; ultra_high is set on the part.",
 )
-@click.option("--clip", metavar="START-END", help="30-90, 2:30-3:30, 150-, 'last 60s' or 'first 2m'; of a video.")
+@click.option("--clip", metavar="START-END", help=f"{CLIP_FORMS}; of a video.")
 @click.option("--model", "-m", help="Default: the endpoint's.")
 @click.option("--backend", type=click.Choice([b.value for b in Backend]), help="Default: the endpoint's account.")
 @click.option("--endpoint", "-e", help="Whose settings and limits apply. Default: the `default` section.")

@@ -17,7 +17,7 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFa
 from weighlock.media.work import ImageWork
 from weighlock.planning import reencode
 from weighlock.planning.weigh import Weighed
-from weighlock.request import MediaResolution, Modality
+from weighlock.request import MediaResolution, Modality, about
 from weighlock.rules import Controls, ModelRules, WireControl
 
 RESOLUTIONS = (MediaResolution.ULTRA_HIGH, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW)
@@ -81,6 +81,10 @@ class Target:
     fps: float | None = None
     span_s: tuple[float, float] | None = None
     """Start and end, of this very medium."""
+    around_s: float | None = None
+    """What the span lies around, and narrows down to; else to its end."""
+    span_asked: bool = False
+    """Whether the caller wants the span sent, whatever the limits."""
     resolution: MediaResolution | None = None
     always: bool = False
     """Whether it is sent so always, or only once a request is over its limits."""
@@ -141,10 +145,8 @@ def rungs(
             yield from _levels(part, rules, floor, target)
         case Lever.FPS, VideoFacts() if rules.honours(WireControl.VIDEO_FPS):
             yield from _rates(part.controls.fps or rules.video(part.controls).default_fps, floor, target)
-        case Lever.CLIP, VideoFacts(duration_s=seconds):
-            yield from _clips(seconds, part.controls, floor, target, _way(WireControl.VIDEO_OFFSETS, rules, shaping))
-        case Lever.CLIP, AudioFacts(duration_s=seconds):
-            yield from _clips(seconds, part.controls, floor, target, _way(WireControl.AUDIO_OFFSETS, rules, shaping))
+        case Lever.CLIP, VideoFacts() | AudioFacts():
+            yield from _clips(facts.duration_s, part.controls, floor, target, clip_way(facts, rules, shaping))
         case Lever.DROP_AUDIO, VideoFacts(audio_tracks=tracks) if tracks and not part.controls.drop_sound:
             local = _way(WireControl.CONTENT_LAYERS, rules, shaping)
             if local is not None:
@@ -197,12 +199,25 @@ def standing(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target)
         yield Lever.RESOLUTION, resolution_rung(target.resolution)
     if target.fps and now.fps is None and isinstance(facts, VideoFacts) and rules.honours(WireControl.VIDEO_FPS):
         yield Lever.FPS, fps_rung(target.fps)
-    if target.span_s is not None and not now.clipped and isinstance(facts, VideoFacts | AudioFacts):
-        film = isinstance(facts, VideoFacts)
-        local = _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, rules, shaping)
-        start_s, end_s = target.span_s
-        if local is not None and 0 < end_s - start_s < facts.duration_s:
-            yield Lever.CLIP, clip_rung(start_s, end_s, facts.duration_s, local=local)
+    if not target.span_asked and not now.clipped and (rung := span_rung(part, rules, shaping, target)):
+        yield Lever.CLIP, rung
+
+
+def span_rung(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target) -> Rung | None:
+    """The target's span, where it is less than the recording and can be had."""
+    facts = part.examined.facts
+    if target.span_s is None or not isinstance(facts, VideoFacts | AudioFacts):
+        return None
+    local, (start_s, end_s) = clip_way(facts, rules, shaping), target.span_s
+    if local is None or not 0 < end_s - start_s < facts.duration_s:
+        return None
+    return clip_rung(start_s, end_s, facts.duration_s, local=local)
+
+
+def clip_way(facts: VideoFacts | AudioFacts, rules: ModelRules, shaping: Shaping) -> bool | None:
+    """Whether a clip is local work: `None` where it cannot be had."""
+    film = isinstance(facts, VideoFacts)
+    return _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, rules, shaping)
 
 
 def _way(control: WireControl, rules: ModelRules, shaping: Shaping) -> bool | None:
@@ -244,7 +259,7 @@ def fps_rung(fps: float) -> Rung:
 
 
 def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: bool | None) -> Iterator[Rung]:
-    """The end of what is sent now, ever shorter; where the endpoint names a window, that first and then its end."""
+    """Ever less of what is sent now: its end, or what lies around the target's instant; the target's span first."""
     if local is None:
         return
     begin_s = now.start_offset_s or 0.0
@@ -254,9 +269,10 @@ def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: b
         if floor.seconds <= stop_s - start_s < end_s - begin_s:
             begin_s, end_s = start_s, stop_s
             yield clip_rung(begin_s, end_s, seconds, local=local)
+    instant_s = end_s if target.around_s is None or not begin_s <= target.around_s <= end_s else target.around_s
     for length in _SECONDS:
         if floor.seconds <= length < end_s - begin_s:
-            yield clip_rung(end_s - length, end_s, seconds, local=local)
+            yield clip_rung(*about(instant_s, length, begin_s, end_s), seconds, local=local)
 
 
 def clip_rung(start_s: float, end_s: float, seconds: float, *, local: bool) -> Rung:

@@ -29,6 +29,9 @@ Memory = dict[tuple[int, Controls, ImageWork | None], Weighed]
 class Why(StrEnum):
     """What a step is there for."""
 
+    ASKED = "asked"
+    """The caller wants it sent so."""
+
     ALWAYS = "always"
     """The endpoint sends such media so, whether or not anything is over a limit."""
     KEPT = "kept"

@@ -20,6 +20,7 @@ from weighlock.planning.levers import (
     reencode_rung,
     request_levels,
     rungs,
+    span_rung,
     standing,
 )
 from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
@@ -76,8 +77,11 @@ def moves_to_keep(
 
 
 def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[Move]:
-    """What is set on media whether or not anything is over a limit: by the endpoint, or for the service to take it."""
+    """What is set on media whether or not anything is over a limit: asked for by the caller, set by the endpoint, or
+    needed for the service to take it."""
     for at, wish in enumerate(wishes):
+        if wish.target.span_asked and (asked := span_rung(bench.given[at], bench.rules, shaping, wish.target)):
+            yield Move(Lever.CLIP, (at,), (asked,), why=Why.ASKED)
         if not wish.pinned and too_large(bench.given[at], bench.rules) and (smaller := _taken(bench, at, shaping)):
             yield Move(Lever.REENCODE, (at,), (smaller,), why=Why.TAKEN)
         if wish.target.always and not wish.pinned and bench.given[at].error is None:

@@ -97,7 +97,7 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
             else:
                 carried.pop(name, None)
     work = plan.reencoded.get(at) or (_work(after, local, finding.decision.send_as) if local else convert)
-    return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING)), work=work)
+    return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING, clip=None)), work=work)
 
 
 def _on_the_wire(before: Controls, after: Controls, local: frozenset[Lever]) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from weighlock.media.facts import (
 from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
-from weighlock.request import Carrier, Modality, Placement
+from weighlock.request import Carrier, Clip, Modality, Placement
 from weighlock.rules import Controls, ModelRules, estimate
 
 _CONVERT_TO = {
@@ -48,6 +48,8 @@ class Examined:
     anomalies: tuple[Anomaly, ...] = ()
     asked: Controls | None = None
     """What the request itself asks of it; `None` where only the caller's controls count."""
+    clip: Clip | None = None
+    """What the caller wants sent of this very recording."""
     probed: bool = False
     """Whether a codec was asked, in the confined worker."""
     error: WeighlockError | None = None

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from weighlock.errors import ConfigError
+from weighlock.request import Clip
 from weighlock.settings.model import (
     Account,
-    Clip,
     Confinement,
     Endpoint,
     MediaSettings,

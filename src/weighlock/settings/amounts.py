@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
-from weighlock.settings.model import Clip
+from weighlock.request import AROUND_S, Clip
 from weighlock.written import quoted
 
 _BYTES = {
@@ -84,19 +84,24 @@ def parse_seconds(value: object) -> float:
 
 
 def parse_clip(text: str) -> Clip:
-    """A span from `last 60s`, `first 2m`, `10s-70s` or `10s-` (to the end).
+    """A span from `last 60s`, `first 2m`, `10s-70s`, `10s-` (to the end), `around 95s` or `30s around 95s`.
 
     Raises:
         ValueError: anything else, or a span that holds nothing.
     """
     words = text.strip().lower().split()
+    if "around" in words[-2:-1] and len(words) <= 3:
+        length_s = parse_seconds(words[0]) if len(words) == 3 else AROUND_S
+        if length_s <= 0:
+            raise ValueError(f"{quoted(text)} holds nothing")
+        return Clip(around_s=parse_seconds(words[-1]), length_s=length_s)
     if len(words) == 2 and words[0] in {"first", "last"}:
         length_s = parse_seconds(words[1])
         if length_s <= 0:
             raise ValueError(f"{quoted(text)} holds nothing")
         return Clip(first_s=length_s) if words[0] == "first" else Clip(last_s=length_s)
     if not (span := _SPAN.match(text.strip().lower())):
-        raise ValueError(f"{quoted(text)} is no clip; write `last 60s`, `first 2m`, `10s-70s` or `10s-`")
+        raise ValueError(f"{quoted(text)} is no clip; write `last 60s`, `first 2m`, `10s-70s` or `around 95s`")
     start_s = parse_seconds(span[1])
     end_s = parse_seconds(span[2]) if span[2] else None
     if end_s is not None and end_s <= start_s:

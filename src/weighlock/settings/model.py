@@ -16,7 +16,7 @@ from weighlock.planning.cost import Contract
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
-from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.request import Backend, Clip, MediaResolution, Modality
 from weighlock.written import listed, quoted
 
 BUILT_IN = "built in"
@@ -108,37 +108,6 @@ class Window:
     """IANA name; where the period begins."""
     warn_at: Decimal | None = None
     """Fraction of the budget, 0 < warn_at ≤ 1."""
-
-
-def _seconds(value: float) -> str:
-    return f"{Decimal(f'{value:.15g}'):f}s"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clip:
-    """A span of a recording, in seconds. Exactly one of `first_s`, `last_s` or the pair (`start_s`, `end_s`) is set."""
-
-    first_s: float | None = None
-    last_s: float | None = None
-    start_s: float | None = None
-    end_s: float | None = None
-
-    def span(self, duration_s: float) -> tuple[float, float]:
-        """Start and end within a recording of this length; an empty span where the clip lies behind its end."""
-        if self.first_s is not None:
-            return 0.0, min(self.first_s, duration_s)
-        if self.last_s is not None:
-            return max(0.0, duration_s - self.last_s), duration_s
-        start_s = min(self.start_s or 0.0, duration_s)
-        return start_s, duration_s if self.end_s is None else min(self.end_s, duration_s)
-
-    def __str__(self) -> str:
-        if self.first_s is not None:
-            return f"first {_seconds(self.first_s)}"
-        if self.last_s is not None:
-            return f"last {_seconds(self.last_s)}"
-        end = "" if self.end_s is None else _seconds(self.end_s)
-        return f"{_seconds(self.start_s or 0.0)}-{end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

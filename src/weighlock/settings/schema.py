@@ -100,7 +100,9 @@ Name = Annotated[str, AfterValidator(_name)]
 ClipText = Annotated[
     str,
     AfterValidator(_clip),
-    WithJsonSchema({"type": "string", "examples": ["last 60s", "first 2m", "10s-70s", "10s-"]}),
+    WithJsonSchema(
+        {"type": "string", "examples": ["last 60s", "first 2m", "10s-70s", "10s-", "around 95s", "30s around 95s"]}
+    ),
 ]
 Level = Literal["low", "medium", "high", "ultra_high"]
 

@@ -8,7 +8,7 @@ from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts
 from weighlock.planning.levers import Floor, Lever, LocalWork, Shaping, Target, request_levels, rungs, standing
 from weighlock.planning.weigh import weigh
-from weighlock.request import MediaResolution, Modality
+from weighlock.request import Clip, MediaResolution, Modality
 from weighlock.rules import Controls, ModelRules
 
 
@@ -71,6 +71,20 @@ def test_a_window_the_caller_s_clip_does_not_hold_is_not_gone_to(rules: ModelRul
     found = words(Lever.CLIP, recording(60), rules, controls=controls, target=Target(span_s=(30, 60)))
 
     assert found == ["clip 10s-40s", "clip 20s-40s", "clip 30s-40s"]
+
+
+@pytest.mark.parametrize(
+    ("instant_s", "found"),
+    [
+        (95.0, ["clip 65s-125s", "clip 80s-110s", "clip 85s-105s", "clip 90s-100s"]),
+        (10.0, ["clip 0s-60s", "clip 0s-30s", "clip 0s-20s", "clip 5s-15s"]),
+        (240.0, ["clip last 60s", "clip last 30s", "clip last 20s", "clip last 10s"]),
+    ],
+)
+def test_a_clip_around_an_instant_narrows_about_it(instant_s: float, found: list[str], rules: ModelRules) -> None:
+    target = Target(span_s=Clip(around_s=instant_s).span(240), around_s=instant_s)
+
+    assert words(Lever.CLIP, recording(240), rules, target=target) == found
 
 
 def test_sound_is_dropped_only_where_there_is_some(rules: ModelRules) -> None:

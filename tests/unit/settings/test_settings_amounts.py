@@ -38,19 +38,31 @@ def test_a_duration_is_in_seconds(text: object, seconds: float) -> None:
         ("10s-70s", (10.0, 70.0)),
         ("10-", (10.0, 240.0)),
         ("5m-6m", (240.0, 240.0)),
+        ("around 95s", (65.0, 125.0)),
+        ("30s around 95s", (80.0, 110.0)),
+        ("around 10s", (0.0, 60.0)),
+        ("around 4m", (180.0, 240.0)),
+        ("10m around 95s", (0.0, 240.0)),
+        ("around 250s", (220.0, 240.0)),
+        ("around 5m", (240.0, 240.0)),
     ],
 )
 def test_a_clip_is_a_span_within_the_recording(text: str, span: tuple[float, float]) -> None:
     assert parse_clip(text).span(240.0) == span
 
 
-@pytest.mark.parametrize("text", ["last 60s", "first 120s", "10s-70s", "10s-", "0s-0.5s"])
+@pytest.mark.parametrize(
+    "text", ["last 60s", "first 120s", "10s-70s", "10s-", "0s-0.5s", "around 95s", "5s around 0.5s"]
+)
 def test_a_clip_is_printed_as_it_is_read(text: str) -> None:
     assert str(parse_clip(text)) == text
     assert parse_clip(str(parse_clip(text))) == parse_clip(text)
 
 
-@pytest.mark.parametrize("text", ["", "last", "last 0s", "middle 5s", "70s-10s", "-", "abc", "1-2-3"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "last", "last 0s", "middle 5s", "70s-10s", "-", "abc", "1-2-3", "around", "0s around 5s", "1s 2s around 3s"],
+)
 def test_what_is_no_clip_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_clip(text)

@@ -1,0 +1,36 @@
+"""Whether what the caller wants of a medium can be had: a refusal with its reason beats a wish ignored. Pure."""
+
+from __future__ import annotations
+
+from weighlock.errors import InputError, UnsupportedMedia
+from weighlock.media.facts import AudioFacts, VideoFacts
+from weighlock.planning.levers import Shaping, Target, clip_way
+from weighlock.planning.weigh import Weighed
+from weighlock.rules import ModelRules
+
+
+def demand_possible(part: Weighed, target: Target, rules: ModelRules, shaping: Shaping) -> None:
+    """Does nothing where the caller wants nothing that cannot be had.
+
+    Raises:
+        InputError: a clip of no recording, or behind its end.
+        UnsupportedMedia: the model knows no such clip, and no work on the bytes is allowed.
+    """
+    facts, label = part.examined.facts, part.examined.label
+    if facts is None:
+        return
+    if not isinstance(facts, VideoFacts | AudioFacts):
+        if part.examined.clip is not None:
+            raise InputError(f"{label}: a clip is of video and audio; this is {part.examined.mime}", part=label)
+        return
+    if not target.span_asked or target.span_s is None:
+        return
+    start_s, end_s = target.span_s
+    if start_s >= end_s:
+        raise InputError(f"{label}: the clip begins behind its end at {facts.duration_s:.2f} s", part=label)
+    if clip_way(facts, rules, shaping) is None and end_s - start_s < facts.duration_s:
+        raise UnsupportedMedia(
+            f"{label}: {rules.model} is not known to take a clip of it, and local_work is {shaping.local_work}; "
+            "allow the work, or clip it beforehand",
+            part=label,
+        )
