@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from weighlock.request import (
         Backend,
         Carrier,
+        Clip,
+        Content,
         MediaPart,
         MediaResolution,
         Modality,
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     )
     from weighlock.rules import Controls, RuleBook
     from weighlock.scales import Asked
-    from weighlock.settings import Clip, Settings, load
+    from weighlock.settings import Settings, load
 
 __version__ = "0.1.0"
 
@@ -59,7 +61,8 @@ _HOMES = {
     "BudgetExceeded": "errors",
     "Carrier": "request",
     "Change": "planning.screen",
-    "Clip": "settings",
+    "Clip": "request",
+    "Content": "request",
     "Code": "planning.carrying",
     "ConfigError": "errors",
     "Controls": "rules",
@@ -113,6 +116,7 @@ __all__ = [
     "Clip",
     "Code",
     "ConfigError",
+    "Content",
     "Controls",
     "CostRange",
     "Decision",

@@ -171,8 +171,8 @@ def _planned(
     scales: Scales,
 ) -> Plan:
     history, wishes = scales.endpoint.history, wishes_of(sent, media, scales.target)
-    for part, wish in zip(media, wishes, strict=True):
-        demand_possible(part, wish.target, scales.rules, scales.shaping)
+    for one, part, wish in zip(sent, media, wishes, strict=True):
+        demand_possible(one.part, part, wish.target, scales.rules, scales.shaping)
     return plan_conversation(
         media,
         text,

@@ -90,6 +90,17 @@ class Carrier(StrEnum):
     MODEL = "model"
 
 
+class Content(StrEnum):
+    """What a film shows, as far as it says how often one has to look."""
+
+    SCREEN = "screen"
+    """A screen recording: it stands still for seconds."""
+    TALK = "talk"
+    """Somebody speaks, or shows slides."""
+    MOTION = "motion"
+    """Things move, and what matters is over in a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Uri:
     """A medium the service reads itself: a Files API URI, gs://, https://, YouTube. Never fetched here."""
@@ -189,6 +200,8 @@ class MediaPart:
     """The caller wants it sent as it is: no lever touches it."""
     clip: Clip | None = None
     """What the caller wants sent of a recording, whatever the limits; beats offsets in `carried`."""
+    content: Content | None = None
+    """What the caller says a film shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

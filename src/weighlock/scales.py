@@ -18,7 +18,7 @@ from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
-from weighlock.request import Backend, Clip, MediaResolution, Modality
+from weighlock.request import Backend, Clip, Content, MediaPart, MediaResolution, Modality
 from weighlock.rules import Controls, RuleBook
 from weighlock.settings import OnMimeMismatch, OnUnknownModel, OnUnknownPrice, Settings
 
@@ -33,6 +33,8 @@ class Asked:
     controls: Controls | None = None
     clip: Clip | None = None
     """Of video and audio, relative to each medium's own length; beats the offsets of `controls`."""
+    content: Content | None = None
+    """What films show that do not say so themselves."""
     output_tokens: int | None = None
     """The expected answer, added to the cost."""
     max_tokens: int | None = None
@@ -70,7 +72,7 @@ class Scales:
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
         self.controls = asked.controls or Controls()
-        self.clip = asked.clip
+        self.clip, self.content = asked.clip, asked.content
         expected = self.endpoint.output_tokens.expected
         self.output_tokens = expected if asked.output_tokens is None else asked.output_tokens
         self.rules = rules.for_model(self.model, self.backend, day)
@@ -142,12 +144,14 @@ class Scales:
             older=self.endpoint.history.older,
         )
 
-    def target(self, examined: Examined) -> Target:
+    def target(self, examined: Examined, part: MediaPart) -> Target:
         """How far a medium is to be taken at once: by the caller, or by the endpoint, always or where it has to be."""
         media = self.endpoint.media.get(examined.modality) if examined.modality else None
         asked, target = self._asked_clip(examined), Target()
         if media is not None:
-            target = Target(fps=media.fps, resolution=media.resolution, always=media.always)
+            target = Target(fps=media.fps, content=media.content, resolution=media.resolution, always=media.always)
+        if examined.modality is Modality.VIDEO and (content := part.content or self.content):
+            target = replace(target, content=content)
         clip = asked or (media.clip if media else None)
         if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):
             return target

@@ -35,6 +35,9 @@ endpoints:
   never: {local_work: never}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
   cuts: {model: gemini-2.5-flash, local_work: allowed}
+  seen:
+    limits: {prompt_tokens: 2500}
+    media: {levers: [fps], video: {content: talk}}
   heavy: {limits: {bytes: 100}}
   strict: {mode: enforce, limits: {prompt_tokens: 100}, media: {levers: [fps]}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
@@ -544,6 +547,25 @@ def test_a_clip_that_cannot_be_had_is_refused_with_the_reason(run: Run, words: t
     Path("song.wav").write_bytes(media.wav(seconds=4))
 
     assert said in str(run(*words).exception)
+
+
+def test_what_a_film_shows_is_said_by_the_caller_or_else_by_the_endpoint(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(20))
+    Path("b.mp4").write_bytes(films.film(21))
+
+    def told(*words: str) -> Any:
+        return json.loads(run("a.mp4", "b.mp4", "-e", "seen", "--format", "json", *words).stdout)
+
+    def rates(*words: str) -> list[float | None]:
+        return [part["controls"]["fps"] for part in told(*words)["after"]["parts"][:2]]
+
+    assert rates() == [0.2, 0.2]
+    assert rates("--content", "screen", "--content", "b.mp4=motion", "--max-tokens", "3600") == [0.5, None]
+    assert {"part": 1, "lever": "fps", "words": "motion keeps 1 fps", "knob": "content"} in told(
+        "--content", "motion", "--max-tokens", "1"
+    )["not_available"]
+    assert "shot.png: talk is said of films" in str(run("shot.png", "--content", "shot.png=talk").exception)
+    assert "is not one of screen, talk, motion" in run("a.mp4", "--content", "a.mp4=dance").stderr
 
 
 def test_usd_is_a_limit_too(run: Run) -> None:

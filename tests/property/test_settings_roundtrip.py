@@ -41,7 +41,12 @@ CLIPS = st.builds(lambda way, length: f"{way} {length}s", st.sampled_from(["firs
 )
 MOVING = st.none() | st.builds(
     lambda rest: {"apply": "always", **rest},
-    sections(resolution=LEVELS, clip=CLIPS, fps=st.none() | st.decimals("0.01", 24, places=3)),
+    sections(
+        resolution=LEVELS,
+        clip=CLIPS,
+        fps=st.none() | st.decimals("0.01", 24, places=3),
+        content=st.sampled_from(["screen", "talk", "motion"]),
+    ),
 )
 ENDPOINT = sections(
     account=st.sampled_from(["developer", "elsewhere"]),

@@ -24,7 +24,7 @@ from weighlock.fitted import Fitted
 from weighlock.fitting import referred
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight
-from weighlock.request import Backend, MediaPart, Request
+from weighlock.request import Backend, Content, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.settings import load
 
@@ -52,6 +52,9 @@ _EXTENSIONS = {
 @click.option("--pin", multiple=True, metavar="PART", help="Leave it as it is: a file's name, or contents[n].parts[n].")
 @click.option("--clip", multiple=True, metavar="[PART=]START-END", help=f"{CLIP_FORMS}; of one recording, or of all.")
 @click.option(
+    "--content", multiple=True, metavar="[PART=]KIND", help="What a film shows, or all: screen, talk, motion."
+)
+@click.option(
     "--as",
     "taken_as",
     type=click.Choice(["auto", "file", *FORMS]),
@@ -76,6 +79,7 @@ def fit(
     text: str | None,
     pin: tuple[str, ...],
     clip: tuple[str, ...],
+    content: tuple[str, ...],
     taken_as: str,
     out: Path | None,
     dry_run: bool,
@@ -94,12 +98,14 @@ def fit(
                2  usage, settings, or nothing could be weighed
     """
     settings = load(config)
-    clips = [named("--clip", words) for words in clip]
+    clips = [named("--clip", words, clip_of_words) for words in clip]
+    contents = [named("--content", words, _content) for words in content]
     asked = Asked(
         endpoint=endpoint,
         model=model,
         backend=Backend(backend) if backend else None,
-        clip=next((clip_of_words(words) for part, words in reversed(clips) if part is None), None),
+        clip=next((one for part, one in reversed(clips) if part is None), None),
+        content=next((one for part, one in reversed(contents) if part is None), None),
         max_tokens=max_tokens,
         max_usd=_usd(max_usd),
     )
@@ -111,7 +117,8 @@ def fit(
             say_broken(Broken(label=paths[0], error=error))
             ctx.exit(EXIT_UNREADABLE)
         said = [Said("--pin", part, {"pinned": True}) for part in pin]
-        said += [Said("--clip", part, {"clip": clip_of_words(words)}) for part, words in clips if part is not None]
+        said += [Said("--clip", part, {"clip": one}) for part, one in clips if part is not None]
+        said += [Said("--content", part, {"content": one}) for part, one in contents if part is not None]
         request = wished(request, said)
         fitted = preflight.fit(request, asked)
         code = _exit_code(fitted)
@@ -167,6 +174,13 @@ def _usd(words: str | None) -> Decimal | None:
     if not amount.is_finite() or amount < 0:
         raise click.BadParameter(f"{words!r} is no amount of USD", param_hint="--max-usd")
     return amount
+
+
+def _content(word: str) -> Content:
+    try:
+        return Content(word)
+    except ValueError:
+        raise click.BadParameter(f"{word!r} is not one of {', '.join(Content)}", param_hint="--content") from None
 
 
 def _exit_code(fitted: Fitted) -> int:

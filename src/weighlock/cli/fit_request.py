@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -60,6 +60,9 @@ def _parts_of(path: str, stack: ExitStack, max_bytes: int) -> Iterator[MediaPart
         yield file_part(path)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What the caller says of one part on the command line."""
@@ -71,12 +74,12 @@ class Said:
     """Of the `MediaPart`."""
 
 
-def named(option: str, words: str) -> tuple[str | None, str]:
+def named(option: str, words: str, read: Callable[[str], T]) -> tuple[str | None, T]:
     """`PART=VALUE` in two; no part where the value stands alone."""
     part, equals, value = words.rpartition("=")
     if equals and not part:
         raise click.BadParameter(f"{words!r} names no part", param_hint=option)
-    return part or None, value
+    return part or None, read(value)
 
 
 def wished(request: Request, said: Sequence[Said]) -> Request:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, assert_never
 
+from weighlock.converters.message_fields import CONTENT_KEY
 from weighlock.encoded import Base64, encode
 from weighlock.errors import InputError, MalformedMedia, UnreadableSource
 from weighlock.request import Json, MediaPart, OpaquePart, Part, Place, TextPart, ToolCallPart, ToolResultPart, Uri
@@ -57,7 +58,9 @@ def _medium(part: MediaPart, place: Place, where: str) -> dict[str, Json]:
         shown = shown or (part.carried.get(key) or {}).get("displayName")
     main = part.declared_mime.partition("/")[0].strip().lower()
     kind = main if main in ("image", "audio", "video") else "document"
-    block = {"type": kind, "media_type": part.declared_mime, "source": _source(part, place)}
+    block: dict[str, Json] = {"type": kind, "media_type": part.declared_mime, "source": _source(part, place)}
+    if part.content is not None:
+        block["metadata"] = {CONTENT_KEY: part.content.value}
     # A label that only says where the medium stands is no name of it.
     named = part.label not in ("", where) and not _A_PLACE.match(part.label)
     name = part.label if named else shown

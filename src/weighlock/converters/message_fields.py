@@ -18,6 +18,8 @@ from weighlock.errors import MalformedRequest
 from weighlock.request import NOTHING, Json
 from weighlock.written import quoted
 
+CONTENT_KEY = "content_hint"
+"""In a medium's metadata: what a film shows."""
 _DEEP = 100
 """Levels of a call's input, where the service's own reader stops."""
 _MOST_LOOKED_AT = 200

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weighlock.converters.message_fields import (
+    CONTENT_KEY,
     arguments_of,
     blocks_of,
     check_thing,
@@ -28,7 +29,7 @@ from weighlock.converters.message_fields import (
 from weighlock.converters.wire import malformed
 from weighlock.encoded import Base64
 from weighlock.errors import MalformedMedia, UnsupportedMedia
-from weighlock.request import NOTHING, Json, MediaPart, Part, TextPart, ToolCallPart, ToolResultPart, Uri
+from weighlock.request import NOTHING, Content, Json, MediaPart, Part, TextPart, ToolCallPart, ToolResultPart, Uri
 from weighlock.written import listed
 
 MEDIA_ROLES = "only user messages and tool results can carry media, not assistant messages"
@@ -174,7 +175,12 @@ class Reader:
             raise malformed(f"{place}.media_type", f"has {len(media_type):,} characters; no media type has")
         name = field_of(block, "name")
         label = "" if name is None else text_of(name, f"{place}.name")
-        return MediaPart(source=self._source(block, place), label=label or place, declared_mime=media_type)
+        return MediaPart(
+            source=self._source(block, place),
+            label=label or place,
+            declared_mime=media_type,
+            content=_content(metadata_of(block, place).get(CONTENT_KEY), f"{place}.metadata.{CONTENT_KEY}"),
+        )
 
     def _source(self, block: object, place: str) -> Base64 | Uri:
         source = field_of(block, "source")
@@ -253,6 +259,15 @@ class Reader:
         if call_id in ids:
             raise malformed(place, "is the id of an earlier call of the same message")
         ids.add(call_id)
+
+
+def _content(said: Any, place: str) -> Content | None:
+    if said is None:
+        return None
+    word = text_of(said, place)
+    if word not in set(Content):
+        raise malformed(place, f"is {shown(word)}; it is one of {listed(Content)}")
+    return Content(word)
 
 
 def _tool_call(name: str, args: Json, call_id: str, sent_id: str | None, signed: Mapping[str, Json]) -> ToolCallPart:

@@ -6,22 +6,25 @@ from weighlock.errors import InputError, UnsupportedMedia
 from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.levers import Shaping, Target, clip_way
 from weighlock.planning.weigh import Weighed
+from weighlock.request import MediaPart
 from weighlock.rules import ModelRules
 
 
-def demand_possible(part: Weighed, target: Target, rules: ModelRules, shaping: Shaping) -> None:
+def demand_possible(part: MediaPart, weighed: Weighed, target: Target, rules: ModelRules, shaping: Shaping) -> None:
     """Does nothing where the caller wants nothing that cannot be had.
 
     Raises:
-        InputError: a clip of no recording, or behind its end.
+        InputError: a clip of no recording, or behind its end; a content of no film.
         UnsupportedMedia: the model knows no such clip, and no work on the bytes is allowed.
     """
-    facts, label = part.examined.facts, part.examined.label
+    facts, label, mime = weighed.examined.facts, weighed.examined.label, weighed.examined.mime
     if facts is None:
         return
+    if part.content is not None and not isinstance(facts, VideoFacts):
+        raise InputError(f"{label}: {part.content} is said of films; this is {mime}", part=label)
     if not isinstance(facts, VideoFacts | AudioFacts):
-        if part.examined.clip is not None:
-            raise InputError(f"{label}: a clip is of video and audio; this is {part.examined.mime}", part=label)
+        if part.clip is not None:
+            raise InputError(f"{label}: a clip is of video and audio; this is {mime}", part=label)
         return
     if not target.span_asked or target.span_s is None:
         return

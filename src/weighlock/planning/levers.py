@@ -17,11 +17,16 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFa
 from weighlock.media.work import ImageWork
 from weighlock.planning import reencode
 from weighlock.planning.weigh import Weighed
-from weighlock.request import MediaResolution, Modality, about
+from weighlock.request import Content, MediaResolution, Modality, about
 from weighlock.rules import Controls, ModelRules, WireControl
 
 RESOLUTIONS = (MediaResolution.ULTRA_HIGH, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW)
 """From the finest."""
+AT_ONCE_FPS = {Content.SCREEN: 0.5, Content.TALK: 0.2}
+"""How far the frame rate goes at once, by what a film shows. Our own figures, none of Gemini's: a click or a page shows
+for two seconds or more, a slide for five, and between 1 and these nothing new is seen."""
+LEAST_FPS = {Content.MOTION: 1.0}
+"""Below this what happens falls between two frames, and no floor of the endpoint's is lower."""
 _FPS = (12, 5, 2, 1, 0.5, 0.2, 0.1)
 _SECONDS = (600, 300, 120, 60, 30, 20, 10)
 _PAGES = (800, 500, 300, 200, 150, 100, 70, 50, 30, 20, 15, 10, 7, 5, 4, 3, 2, 1)
@@ -79,6 +84,8 @@ class Target:
     """How far a lever goes at once, where an endpoint says so (`media.video: {clip: last 60s, fps: 0.5}`)."""
 
     fps: float | None = None
+    content: Content | None = None
+    """Where no `fps` is named it says how far to go, and where to stop."""
     span_s: tuple[float, float] | None = None
     """Start and end, of this very medium."""
     around_s: float | None = None
@@ -88,6 +95,15 @@ class Target:
     resolution: MediaResolution | None = None
     always: bool = False
     """Whether it is sent so always, or only once a request is over its limits."""
+
+    @property
+    def at_once_fps(self) -> float | None:
+        return self.fps or (AT_ONCE_FPS.get(self.content) if self.content else None)
+
+    @property
+    def least_fps(self) -> float:
+        """What the content asks for; 0 where it asks for nothing, or the rate is named."""
+        return LEAST_FPS.get(self.content, 0.0) if self.content and not self.fps else 0.0
 
 
 NO_TARGET = Target()
@@ -245,10 +261,12 @@ def reencode_rung(work: ImageWork) -> Rung:
 
 
 def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:
-    least = floor.fps
-    wanted = sorted({*_FPS, *([target.fps] if target.fps else []), least}, reverse=True)
-    if target.fps:
-        wanted = [fps for fps in wanted if fps <= target.fps]
+    least, most = max(floor.fps, target.least_fps), target.at_once_fps
+    if most is not None and not target.fps:  # a hint gives way to a floor
+        most = max(most, least)
+    wanted = sorted({*_FPS, *([most] if most else []), least}, reverse=True)
+    if most is not None:
+        wanted = [fps for fps in wanted if fps <= most]
     for fps in wanted:
         if least <= fps < now:
             yield fps_rung(fps)

@@ -66,7 +66,10 @@ def _stop(
         return "only the whole request has a resolution, and another part is pinned", None
     if lever is Lever.HISTORY:
         return _stop_of_history(part, wish, rules, shaping)
-    return _floor(lever, part, shaping.floor(part.examined.modality))
+    floor = shaping.floor(part.examined.modality)
+    if lever is Lever.FPS and wish.target.least_fps > floor.fps:
+        return f"{wish.target.content} keeps {wish.target.least_fps:g} fps", "content"
+    return _floor(lever, part, floor)
 
 
 def _stop_of_history(part: Weighed, wish: Wish, rules: ModelRules, shaping: Shaping) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed
-from weighlock.request import NOTHING, Json, MediaResolution, Request
+from weighlock.request import NOTHING, Json, MediaPart, MediaResolution, Request
 from weighlock.rules import Controls, ModelRules
 from weighlock.written import plain
 
@@ -37,13 +37,13 @@ def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -
 
 
 def wishes_of(
-    findings: Sequence[Finding], parts: Sequence[Weighed], target: Callable[[Examined], Target]
+    findings: Sequence[Finding], parts: Sequence[Weighed], target: Callable[[Examined, MediaPart], Target]
 ) -> list[Wish]:
     """What holds for each medium beside the policy: pinned, and how far to take it at once."""
     return [
         Wish(
             pinned=one.part.pinned,
-            target=target(part.examined),
+            target=target(part.examined, one.part),
             removable=one.place.turn is not None,
             tool=one.tool,
         )

@@ -16,7 +16,7 @@ from weighlock.planning.cost import Contract
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
-from weighlock.request import Backend, Clip, MediaResolution, Modality
+from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
 from weighlock.written import listed, quoted
 
 BUILT_IN = "built in"
@@ -121,6 +121,8 @@ class MediaSettings:
     """Video and audio."""
     fps: float | None = None
     """Frames sampled a second, 0 < fps ≤ 24. Video only."""
+    content: Content | None = None
+    """Where no `fps` is given: how far that lever goes at once, and where it stops. Video only."""
     floor: Floor | None = None
     """Below which no lever goes."""
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.levers import Lever, LocalWork, Older
-from weighlock.request import Backend
+from weighlock.request import Backend, Content
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
     Confinement,
@@ -187,6 +187,9 @@ class VideoSection(_ModalitySection):
     resolution: Level | None = None
     clip: ClipText | None = None
     fps: Rate | None = None
+    content: Content | None = Field(
+        None, description="What films show: how far the lever `fps` goes where none is given."
+    )
     floor: VideoFloorSection | None = Field(None, description="No lever goes below it.")
 
 

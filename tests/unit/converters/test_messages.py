@@ -22,6 +22,7 @@ from weighlock.converters.messages import emit, is_messages, parse
 from weighlock.encoded import Base64, encode
 from weighlock.errors import InputError, MalformedMedia, MalformedRequest, UnreadableSource, UnsupportedMedia
 from weighlock.request import (
+    Content,
     MediaPart,
     OpaquePart,
     Part,
@@ -913,3 +914,16 @@ def place_of_refusal(messages: Any) -> str:
 @given(NONSENSE | st.lists(st.fixed_dictionaries({"role": ROLES, "blocks": st.lists(st.dictionaries(KEYS, NONSENSE))})))
 def test_nonsense_is_read_or_refused_by_a_typed_error_that_names_the_place(nonsense: Any) -> None:
     assert place_of_refusal(nonsense).startswith(("messages", "model"))
+
+
+def test_what_a_film_shows_stands_in_the_metadata_of_its_block() -> None:
+    def film(word: object) -> dict[str, Any]:
+        source = {"type": "base64", "data": "AAAA"}
+        return {"type": "video", "media_type": "video/mp4", "source": source, "metadata": {"content_hint": word}}
+
+    parsed = parse([user(film("screen"))])
+
+    assert [part.content for _, part, _ in parsed.request.media()] == [Content.SCREEN]
+    assert emit(parsed.request) == [user(film("screen"))]
+    with pytest.raises(MalformedRequest, match=r"content_hint.*screen, talk"):
+        parse([user(film("dance"))])

@@ -8,7 +8,7 @@ from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts
 from weighlock.planning.levers import Floor, Lever, LocalWork, Shaping, Target, request_levels, rungs, standing
 from weighlock.planning.weigh import weigh
-from weighlock.request import Clip, MediaResolution, Modality
+from weighlock.request import Clip, Content, MediaResolution, Modality
 from weighlock.rules import Controls, ModelRules
 
 
@@ -55,6 +55,27 @@ def test_a_target_is_gone_to_at_once_and_left_only_below(rules: ModelRules) -> N
     assert words(Lever.FPS, recording(60), rules, target=target) == ["fps 0.5", "fps 0.2", "fps 0.1"]
     assert words(Lever.CLIP, recording(60), rules, target=target) == ["clip last 30s", "clip last 20s", "clip last 10s"]
     assert words(Lever.RESOLUTION, recording(60), rules, target=target) == ["resolution low"]
+
+
+@pytest.mark.parametrize(
+    ("target", "floor", "found"),
+    [
+        (Target(content=Content.SCREEN), 0.1, ["fps 0.5", "fps 0.2", "fps 0.1"]),
+        (Target(content=Content.TALK), 0.1, ["fps 0.2", "fps 0.1"]),
+        (Target(content=Content.TALK), 0.5, ["fps 0.5"]),
+        (Target(content=Content.MOTION), 0.1, ["fps 2", "fps 1"]),
+        (Target(content=Content.MOTION), 2, ["fps 2"]),
+        (Target(content=Content.MOTION, fps=0.5), 0.1, ["fps 0.5", "fps 0.2", "fps 0.1"]),
+        (Target(content=Content.SCREEN, fps=2), 1, ["fps 2", "fps 1"]),
+    ],
+)
+def test_what_a_film_shows_says_how_far_its_rate_goes_where_none_is_named(
+    target: Target, floor: float, found: list[str], rules: ModelRules
+) -> None:
+    shaping = floored(Modality.VIDEO, Floor(fps=floor))
+
+    assert words(Lever.FPS, recording(60), rules, controls=Controls(fps=5), shaping=shaping, target=target) == found
+    assert target.fps or not any(standing(weigh(examined(recording(60)), Controls(), rules), rules, shaping, target))
 
 
 def test_a_target_below_the_floor_is_no_rung(rules: ModelRules) -> None:
