@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from weighlock.report import Report
     from weighlock.request import (
         Backend,
+        Box,
         Carrier,
         Clip,
         Content,
@@ -58,6 +59,7 @@ _HOMES = {
     "Asked": "scales",
     "Backend": "request",
     "Base64": "encoded",
+    "Box": "request",
     "BudgetExceeded": "errors",
     "Carrier": "request",
     "Change": "planning.screen",
@@ -110,6 +112,7 @@ __all__ = [
     "Asked",
     "Backend",
     "Base64",
+    "Box",
     "BudgetExceeded",
     "Carrier",
     "Change",

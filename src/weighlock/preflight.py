@@ -214,7 +214,7 @@ class Preflight:
                 part = one.finding.shaped or one.finding.part
                 tell = partial(progress, at) if progress else None
                 files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
-                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime)
+                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime, region=None)
         request = fitting.worked_on(fitted, screening, parts)
         once = replace(asked or Asked(), clip=None)  # it is done
         scales = self._scales_for(request, once)

@@ -115,6 +115,23 @@ Source = bytes | Path | Base64 | Uri | BinaryIO
 """Where a medium's bytes are. A binary file object is read from its start, and left where it stood."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A region of a picture as displayed, in pixels; the right and lower edges are not in it."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.right - self.left, self.bottom - self.top
+
+    def __str__(self) -> str:
+        return f"{self.left},{self.top},{self.right},{self.bottom}"
+
+
 AROUND_S = 60.0
 """How much `around 95s` takes: half a minute before what is looked for, and half a minute behind it."""
 
@@ -202,6 +219,8 @@ class MediaPart:
     """What the caller wants sent of a recording, whatever the limits; beats offsets in `carried`."""
     content: Content | None = None
     """What the caller says a film shows."""
+    region: Box | None = None
+    """What of a picture matters to the caller: it may be cropped to that, where that makes it lighter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,13 +144,19 @@ class Scales:
             older=self.endpoint.history.older,
         )
 
-    def target(self, examined: Examined, part: MediaPart) -> Target:
-        """How far a medium is to be taken at once: by the caller, or by the endpoint, always or where it has to be."""
+    def target(self, examined: Examined, part: MediaPart | None = None) -> Target:
+        """How far a medium is to be taken at once: by the caller, or by the endpoint, always or where it has to be.
+
+        `part` holds what the caller wants of this very one.
+        """
         media = self.endpoint.media.get(examined.modality) if examined.modality else None
         asked, target = self._asked_clip(examined), Target()
         if media is not None:
             target = Target(fps=media.fps, content=media.content, resolution=media.resolution, always=media.always)
-        if examined.modality is Modality.VIDEO and (content := part.content or self.content):
+        if part is not None and part.region is not None:
+            target = replace(target, region=part.region)
+        content = (part.content if part else None) or self.content
+        if content is not None and examined.modality is Modality.VIDEO:
             target = replace(target, content=content)
         clip = asked or (media.clip if media else None)
         if clip is None or not isinstance(examined.facts, VideoFacts | AudioFacts):

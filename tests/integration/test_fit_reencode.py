@@ -184,3 +184,49 @@ def test_a_picture_of_more_bytes_than_the_service_takes_inline_is_made_one_it_ta
     assert done.exit_code == 0, done.output
     assert "the service takes no more bytes inline" in done.stdout
     assert len(bytes_sent()) <= 7_000_000
+
+
+def test_a_picture_is_cropped_to_what_the_caller_says_matters(run: Run) -> None:
+    seen = Image.new("RGB", (1920, 1080), "white")
+    seen.paste("red", (600, 300, 1000, 600))
+    seen.save("shot.png")
+
+    asked = ("shot.png", "-e", "careful", "--crop", "shot.png=600,300,1000,600", "--text", "what is wrong?")
+    done = run(*asked, "--out", "made", "--format", "json")
+
+    assert done.exit_code == 0, done.output
+    with Image.open(io.BytesIO(bytes_sent())) as picture:
+        assert picture.size == (400, 300)
+        assert picture.convert("RGB").getcolors() == [(400 * 300, (255, 0, 0))]
+    told = json.loads(done.stdout)
+    assert [step["words"] for step in told["steps"]] == ["cropped to 400×300"]
+    assert told["after"]["parts"][0]["tokens"]["high"] == 1_290
+
+
+@pytest.mark.parametrize(
+    ("crop", "said"),
+    [
+        ("shot.png=0,0,1921,1080", "the region 0,0,1921,1080 is not within its 1920×1080 pixels"),
+        ("shot.png=9,9,9,20", "is not within"),
+        ("song.wav=0,0,9,9", "song.wav: a crop is of pictures; this is audio/wav"),
+        ("shot.png=a,0,9,9", "LEFT,TOP,RIGHT,BOTTOM"),
+        ("0,0,9,9", "LEFT,TOP,RIGHT,BOTTOM"),
+    ],
+)
+def test_a_region_that_is_none_is_refused(run: Run, crop: str, said: str) -> None:
+    Path("shot.png").write_bytes(media.picture((1920, 1080)))
+    Path("song.wav").write_bytes(media.wav(seconds=1))
+
+    result = run("shot.png", "song.wav", "-e", "careful", "--crop", crop)
+
+    assert said in (result.stderr if result.exit_code == 2 else str(result.exception))
+
+
+def test_no_local_work_no_crop(run: Run) -> None:
+    Path("shot.png").write_bytes(media.picture((1920, 1080)))
+
+    result = run(
+        "shot.png", "-e", "hands_off", "--max-tokens", "300", "-m", "gemini-2.5-flash", "--crop", "shot.png=0,0,9,9"
+    )
+
+    assert "cropped" not in result.stdout

@@ -24,7 +24,7 @@ from weighlock.fitted import Fitted
 from weighlock.fitting import referred
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight
-from weighlock.request import Backend, Content, MediaPart, Request
+from weighlock.request import Backend, Box, Content, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.settings import load
 
@@ -55,6 +55,9 @@ _EXTENSIONS = {
     "--content", multiple=True, metavar="[PART=]KIND", help="What a film shows, or all: screen, talk, motion."
 )
 @click.option(
+    "--crop", multiple=True, metavar="PART=L,T,R,B", help="What of a picture matters: left, top, right, bottom."
+)
+@click.option(
     "--as",
     "taken_as",
     type=click.Choice(["auto", "file", *FORMS]),
@@ -80,6 +83,7 @@ def fit(
     pin: tuple[str, ...],
     clip: tuple[str, ...],
     content: tuple[str, ...],
+    crop: tuple[str, ...],
     taken_as: str,
     out: Path | None,
     dry_run: bool,
@@ -118,6 +122,7 @@ def fit(
             ctx.exit(EXIT_UNREADABLE)
         said = [Said("--pin", part, {"pinned": True}) for part in pin]
         said += [Said("--clip", part, {"clip": one}) for part, one in clips if part is not None]
+        said += [Said("--crop", *_cropped(words)) for words in crop]
         said += [Said("--content", part, {"content": one}) for part, one in contents if part is not None]
         request = wished(request, said)
         fitted = preflight.fit(request, asked)
@@ -181,6 +186,15 @@ def _content(word: str) -> Content:
         return Content(word)
     except ValueError:
         raise click.BadParameter(f"{word!r} is not one of {', '.join(Content)}", param_hint="--content") from None
+
+
+def _cropped(words: str) -> tuple[str, dict[str, Box]]:
+    part, _, edges = words.rpartition("=")
+    found = re.fullmatch(r"(\d{1,9}),(\d{1,9}),(\d{1,9}),(\d{1,9})", edges, re.ASCII)
+    if not part or not found:
+        raise click.BadParameter(f"{words!r} is no PART=LEFT,TOP,RIGHT,BOTTOM in pixels", param_hint="--crop")
+    left, top, right, bottom = map(int, found.groups())
+    return part, {"region": Box(left=left, top=top, right=right, bottom=bottom)}
 
 
 def _exit_code(fitted: Fitted) -> int:

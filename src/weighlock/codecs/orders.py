@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from weighlock.media.work import AudioWork, Box, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
+from weighlock.request import Box
 
 _KINDS: dict[str, type[Work]] = {
     "video": VideoWork,

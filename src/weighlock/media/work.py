@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weighlock.media.facts import Probed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """A region of a picture as displayed, in pixels; the right and lower edges are not in it."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
+from weighlock.request import Box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from weighlock.errors import InputError, UnsupportedMedia
-from weighlock.media.facts import AudioFacts, VideoFacts
+from weighlock.media.facts import AudioFacts, Facts, FactSource, ImageFacts, VideoFacts
 from weighlock.planning.levers import Shaping, Target, clip_way
 from weighlock.planning.weigh import Weighed
-from weighlock.request import MediaPart
+from weighlock.request import Box, MediaPart
 from weighlock.rules import ModelRules
 
 
@@ -14,12 +14,14 @@ def demand_possible(part: MediaPart, weighed: Weighed, target: Target, rules: Mo
     """Does nothing where the caller wants nothing that cannot be had.
 
     Raises:
-        InputError: a clip of no recording, or behind its end; a content of no film.
+        InputError: a clip of no recording, or behind its end; a content of no film; a region beside its picture.
         UnsupportedMedia: the model knows no such clip, and no work on the bytes is allowed.
     """
     facts, label, mime = weighed.examined.facts, weighed.examined.label, weighed.examined.mime
     if facts is None:
         return
+    if part.region is not None:
+        _demand_inside(part.region, facts, mime, label)
     if part.content is not None and not isinstance(facts, VideoFacts):
         raise InputError(f"{label}: {part.content} is said of films; this is {mime}", part=label)
     if not isinstance(facts, VideoFacts | AudioFacts):
@@ -37,3 +39,13 @@ def demand_possible(part: MediaPart, weighed: Weighed, target: Target, rules: Mo
             "allow the work, or clip it beforehand",
             part=label,
         )
+
+
+def _demand_inside(region: Box, facts: Facts, mime: str | None, label: str) -> None:
+    if not isinstance(facts, ImageFacts):
+        raise InputError(f"{label}: a crop is of pictures; this is {mime}", part=label)
+    if facts.size_source is FactSource.ASSUMED:
+        raise InputError(f"{label}: a crop needs the size of the picture, and its header does not tell it", part=label)
+    width, height = facts.width_px, facts.height_px
+    if not (0 <= region.left < region.right <= width and 0 <= region.top < region.bottom <= height):
+        raise InputError(f"{label}: the region {region} is not within its {width}×{height} pixels", part=label)

@@ -17,7 +17,7 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFa
 from weighlock.media.work import ImageWork
 from weighlock.planning import reencode
 from weighlock.planning.weigh import Weighed
-from weighlock.request import Content, MediaResolution, Modality, about
+from weighlock.request import Box, Content, MediaResolution, Modality, about
 from weighlock.rules import Controls, ModelRules, WireControl
 
 RESOLUTIONS = (MediaResolution.ULTRA_HIGH, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW)
@@ -90,6 +90,8 @@ class Target:
     """Start and end, of this very medium."""
     around_s: float | None = None
     """What the span lies around, and narrows down to; else to its end."""
+    region: Box | None = None
+    """What of a picture matters to the caller: cropping it to that is asked for, and no work beyond `bytes_only`."""
     span_asked: bool = False
     """Whether the caller wants the span sent, whatever the limits."""
     resolution: MediaResolution | None = None
@@ -172,7 +174,12 @@ def rungs(
         case Lever.REENCODE, ImageFacts() if shaping.local_work is not LocalWork.NEVER:
             fewer_pixels = tokens_count and shaping.local_work is LocalWork.ALLOWED
             for work in reencode.works(
-                part, rules, floor=floor.resolution, fewer_pixels=fewer_pixels, fewer_bytes=bytes_count
+                part,
+                rules,
+                floor=floor.resolution,
+                fewer_pixels=fewer_pixels,
+                fewer_bytes=bytes_count,
+                region=target.region,
             ):
                 yield reencode_rung(work)
         case Lever.HISTORY, _ if shaping.older is Older.NOTE:

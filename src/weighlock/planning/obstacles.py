@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
 from weighlock.planning.levers import Floor, Lever, LocalWork, Older, Rung, Shaping, is_visual, rungs
@@ -30,7 +30,8 @@ class Obstacle:
 def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle, ...]:
     """What keeps each medium, as the plan has it, from becoming lighter."""
     found: list[Obstacle] = []
-    pairs = list(zip(plan.parts, plan.wishes, strict=True))
+    wishes = [_cut(wish) if at in plan.reencoded else wish for at, wish in enumerate(plan.wishes)]
+    pairs = list(zip(plan.parts, wishes, strict=True))
     held = any(wish.pinned and is_visual(part) for part, wish in pairs)
     of_bytes = any(check.name == "bytes" for check in plan.verdict.over)
     for at, (part, wish) in enumerate(pairs):
@@ -46,6 +47,11 @@ def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle
                 words, knob = _stop(lever, part, wish, rules, shaping, request_held=held)
                 found += [Obstacle(part=at, lever=lever, words=words, knob=knob)] if words else []
     return tuple(found)
+
+
+def _cut(wish: Wish) -> Wish:
+    """Without the region, which is of the picture as it came."""
+    return replace(wish, target=replace(wish.target, region=None))
 
 
 def _stop(

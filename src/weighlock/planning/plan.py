@@ -82,7 +82,8 @@ def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[M
     for at, wish in enumerate(wishes):
         if wish.target.span_asked and (asked := span_rung(bench.given[at], bench.rules, shaping, wish.target)):
             yield Move(Lever.CLIP, (at,), (asked,), why=Why.ASKED)
-        if not wish.pinned and too_large(bench.given[at], bench.rules) and (smaller := _taken(bench, at, shaping)):
+        fat = not wish.pinned and too_large(bench.given[at], bench.rules)
+        if fat and (smaller := _taken(bench, at, shaping, wish.target)):
             yield Move(Lever.REENCODE, (at,), (smaller,), why=Why.TAKEN)
         if wish.target.always and not wish.pinned and bench.given[at].error is None:
             for lever, rung in standing(bench.given[at], bench.rules, shaping, wish.target):
@@ -90,12 +91,12 @@ def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[M
                     yield Move(lever, (at,), (rung,), why=Why.ALWAYS)
 
 
-def _taken(bench: Bench, at: int, shaping: Shaping) -> Rung | None:
+def _taken(bench: Bench, at: int, shaping: Shaping, target: Target) -> Rung | None:
     """The mildest byte target under which the service takes a picture inline, where the endpoint has that lever."""
     if Lever.REENCODE not in shaping.levers:
         return None
     part = bench.given[at]
-    for rung in rungs(Lever.REENCODE, part, bench.rules, shaping, Target(), tokens_count=False):
+    for rung in rungs(Lever.REENCODE, part, bench.rules, shaping, target, tokens_count=False):
         then = bench.part(at, {Lever.REENCODE: rung})
         if not too_large(then, bench.rules) and then.total.high <= part.total.high:
             return rung
@@ -270,13 +271,13 @@ class _Walk:
         part, fixed = self.base[at], self.base_settings.get(at, {})
         tokens_count = any(check.name not in ("bytes", "media_parts") for check in checks)
         bytes_count = any(check.name == "bytes" for check in self.judge(self.now).limits)
-        found, made = list[Rung](), fixed.get(Lever.REENCODE)
+        found, made, target = list[Rung](), fixed.get(Lever.REENCODE), self.wishes[at].target
         for rung in rungs(
             Lever.REENCODE,
             part,
             self.rules,
             self.shaping,
-            self.wishes[at].target,
+            replace(target, region=None) if made else target,  # a region is of the picture as it came
             tokens_count=tokens_count,
             bytes_count=bytes_count,
         ):

@@ -15,7 +15,7 @@ from weighlock.media.facts import FactSource, ImageFacts
 from weighlock.media.image_sizes import EXACT_FROM, lighter_sizes, made_size
 from weighlock.media.work import ImageWork
 from weighlock.planning.weigh import Examined, Weighed, weigh
-from weighlock.request import MediaResolution, Placement
+from weighlock.request import Box, MediaResolution, Placement
 from weighlock.rules import Controls, ModelRules
 
 _KEPT = ("image/png", "image/webp")
@@ -29,16 +29,28 @@ _BYTES_A_PIXEL = 4
 
 
 def works(
-    part: Weighed, rules: ModelRules, *, floor: MediaResolution, fewer_pixels: bool, fewer_bytes: bool
+    part: Weighed,
+    rules: ModelRules,
+    *,
+    floor: MediaResolution,
+    fewer_pixels: bool,
+    fewer_bytes: bool,
+    region: Box | None = None,
 ) -> Iterator[ImageWork]:
     """What can be made of a picture, mild to harsh: every byte target at one size, then at the next smaller one.
 
+    A crop to the region that matters to the caller first, as nothing is lost by it, and the rest on top of that.
     Fewer pixels only on a model that is known to bill tiles, and never for less than the floor's level costs. A target
     only where no size that it can end at costs more, at whatever level: what lowers bytes must not raise tokens.
     """
     examined, facts = part.examined, part.examined.facts
     if not isinstance(facts, ImageFacts) or part.controls.placement is Placement.URI or part.error is not None:
         return
+    if region is not None and (cut := _cut(part, facts, region, rules)):
+        if cut.total.high < part.total.high:
+            yield ImageWork(mime=_drawn(part, rules), crop=region)
+        on_top = works(cut, rules, floor=floor, fewer_pixels=fewer_pixels, fewer_bytes=fewer_bytes)
+        yield from (replace(work, crop=region) for work in on_top)
     sizes = list(_sizes(part, facts, rules, floor)) if fewer_pixels else []
     drawn, packed = _drawn(part, rules), _packed(part, facts, rules) if fewer_bytes else None
     for width, height in (None, None), *sizes:
@@ -62,6 +74,7 @@ def over(earlier: ImageWork, later: ImageWork) -> ImageWork:
     """Both at once: what the later one says nothing of stays."""
     return replace(
         later,
+        crop=later.crop or earlier.crop,
         max_width_px=later.max_width_px or earlier.max_width_px,
         max_height_px=later.max_height_px or earlier.max_height_px,
         max_bytes=later.max_bytes or earlier.max_bytes,
@@ -69,8 +82,10 @@ def over(earlier: ImageWork, later: ImageWork) -> ImageWork:
 
 
 def in_words(work: ImageWork) -> str:
-    """`scaled to 512×288, at most 200,000 bytes`."""
+    """`cropped to 800×450, scaled to 512×288, at most 200,000 bytes`."""
     told = []
+    if work.crop:
+        told.append("cropped to {}×{}".format(*work.crop.size))
     if work.max_width_px and work.max_height_px:
         told.append(f"scaled to {work.max_width_px}×{work.max_height_px}")
     if work.max_bytes:
@@ -99,6 +114,15 @@ def weigh_made(examined: Examined, work: ImageWork, controls: Controls, rules: M
         return made
     dearest = _dearest(width, height, work.max_bytes, rules.image(controls).area)
     return replace(made, tokens=tuple(replace(one, high=max(one.high, dearest)) for one in made.tokens))
+
+
+def _cut(part: Weighed, facts: ImageFacts, region: Box, rules: ModelRules) -> Weighed | None:
+    """The picture as its region alone, in as many bytes; `None` where that would cost more."""
+    if _drawn(part, rules) is None:
+        return None
+    width, height = region.size
+    cut = weigh(replace(part.examined, facts=replace(facts, width_px=width, height_px=height)), part.controls, rules)
+    return cut if cut.total.high <= part.total.high else None
 
 
 def _sizes(part: Weighed, facts: ImageFacts, rules: ModelRules, floor: MediaResolution) -> Iterator[tuple[int, int]]:

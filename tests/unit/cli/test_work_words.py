@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from weighlock.cli.work_words import work_in_words
-from weighlock.media.work import AudioWork, Box, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
+from weighlock.request import Box
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from weighlock.codecs import pillow_make
 from weighlock.codecs.outcome import Outcome
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.image_sizes import made_size
-from weighlock.media.work import Box, ImageWork
+from weighlock.media.work import ImageWork
 from weighlock.mime import Window, image_size, sniff
+from weighlock.request import Box
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 CORNERS = [RED, GREEN, BLUE, WHITE]

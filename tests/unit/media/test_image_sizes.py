@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from weighlock.errors import UnsupportedMedia
 from weighlock.media.area import Area, Dearest, Flat, Grid, Tiles
 from weighlock.media.image_sizes import fitted, lighter_sizes, made_size, within
-from weighlock.media.work import Box, ImageWork
+from weighlock.media.work import ImageWork
+from weighlock.request import Box
 
 TILES = Area(likely=Tiles(tokens=258, whole_px=384, min_side_px=256, max_side_px=768))
 SMALL_TILES = Area(likely=Tiles(tokens=10, whole_px=20, min_side_px=8, max_side_px=32))

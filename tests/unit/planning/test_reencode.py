@@ -21,7 +21,7 @@ from weighlock.planning.plan import plan
 from weighlock.planning.reencode import _smaller, weigh_made
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed, weigh
-from weighlock.request import Backend, MediaResolution, Modality, Placement
+from weighlock.request import Backend, Box, MediaResolution, Modality, Placement
 from weighlock.rules import Controls, ModelRules, RuleBook
 
 ALLOWED = Shaping(levers=(Lever.REENCODE,), local_work=LocalWork.ALLOWED)
@@ -47,6 +47,43 @@ def words(one: Examined, rules: ModelRules, shaping: Shaping = ALLOWED, **count:
 def made(one: Examined, rules: ModelRules, limits: Limits, shaping: Shaping = ALLOWED) -> tuple[Weighed, Plan]:
     part = weigh(one, Controls(), rules)
     return part, plan([part], rules, shaping, lambda parts: admit(parts, limits, None), [Wish()])
+
+
+def test_a_region_is_cropped_to_where_that_takes_fewer_tokens_exactly_as_planned(tiled: ModelRules) -> None:
+    part, target = weigh(picture(), Controls(), tiled), Target(region=Box(left=10, top=20, right=410, bottom=320))
+
+    def first(shaping: Shaping) -> ImageWork | None:
+        found = rungs(Lever.REENCODE, part, tiled, shaping, target, bytes_count=False)
+        return next((rung.work for rung in found), None)
+
+    work = ImageWork(mime="image/png", crop=target.region)
+    assert first(BYTES_ONLY) == first(ALLOWED) == work
+    assert first(replace(ALLOWED, local_work=LocalWork.NEVER)) is None
+    alone = weigh(picture(400, 300), Controls(), tiled)
+    assert weigh_made(picture(), work, Controls(), tiled).tokens == alone.tokens
+    assert alone.total.high < part.total.high
+
+
+def test_what_is_done_beyond_a_crop_is_done_on_top_of_it(tiled: ModelRules) -> None:
+    part, region = weigh(picture(), Controls(), tiled), Box(left=0, top=0, right=1000, bottom=1000)
+
+    works = [rung.work for rung in rungs(Lever.REENCODE, part, tiled, ALLOWED, Target(region=region))]
+
+    cut = [work for work in works if work and work.crop == region]
+    assert len(cut) > 3
+    assert works[: len(cut)] == cut
+    assert all((work.max_width_px or 0) <= 1000 for work in cut)
+
+
+def test_a_crop_that_saves_nothing_is_none(rules: ModelRules) -> None:
+    part = weigh(picture(1000, 1000), Controls(), rules)
+    target = Target(region=Box(left=0, top=0, right=500, bottom=500))
+    limits = Limits(prompt_tokens=1)
+
+    found = plan([part], rules, ALLOWED, lambda parts: admit(parts, limits, None), [Wish(target=target)])
+
+    assert not found.steps
+    assert not found.reencoded
 
 
 def test_it_comes_last_and_is_known_by_its_name() -> None:
