@@ -192,7 +192,7 @@ class Examiner:
         if not self._transformers:
             from weighlock.codecs.transformer import Transformer
 
-            self._transformers.append(Transformer(self._prober()))
+            self._transformers.append(Transformer(self._prober(), encoding=self.settings.encoding))
         return self._transformers[0]
 
     def _prober(self) -> Prober:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +36,9 @@ from weighlock.errors import (
 )
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
+from weighlock.preflight import Preflight
+from weighlock.request import MediaPart
+from weighlock.settings import load
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts processes through /proc")
 
@@ -252,6 +257,40 @@ def test_another_encoder_can_be_chosen(transformer: Transformer) -> None:
 
     assert isinstance(told.probed.facts, VideoFacts)
     assert told.probed.facts.codec == "hevc"
+
+
+def noise(seconds: float) -> bytes:
+    """As a WAV, which nothing can pack."""
+    drawn = random.Random(7)
+    made = bytearray(media.wav(seconds, rate=48_000))
+    made[44:] = drawn.randbytes(len(made) - 44)
+    return bytes(made)
+
+
+def test_sound_takes_the_bits_that_are_chosen() -> None:
+    sizes = []
+    with Prober() as prober:
+        for bits in (32_000, 160_000):
+            chosen = Transformer(prober, encoding=Encoding(sound_bits_per_channel=bits))
+            for mime in ("audio/mpeg", "audio/mp4", "audio/ogg"):
+                _, told = make_bytes(chosen, noise(2), mime="audio/wav", work=AudioWork(mime=mime))
+                sizes.append(told.size_bytes)
+            _, told = make_bytes(chosen, films.film(2), mime=MP4, work=VideoWork(start_s=0.2, fps=2))
+            sizes.append(told.size_bytes)
+
+    assert all(many > 1.5 * few for few, many in zip(sizes[:3], sizes[4:7], strict=True))
+    assert sizes[7] > sizes[3]
+
+
+def test_the_settings_say_how_to_encode(tmp_path: Path) -> None:
+    settings = load(None, environ={}, cwd=tmp_path)
+    part = MediaPart(source=films.film(2), label="a.mp4", declared_mime=MP4)
+
+    def size(crf: int) -> int:
+        with Preflight(replace(settings, encoding=Encoding(crf=crf))) as preflight:
+            return preflight.made(part, VideoWork(fps=2))[1].size_bytes
+
+    assert size(10) > size(45)
 
 
 WORKS: dict[str, Work] = {

@@ -90,6 +90,14 @@ FILES = st.fixed_dictionaries(
             max=sections(file=st.integers(0, 10**12), duration_s=st.integers(1, 10**6), pages=st.integers(1, 10**6)),
         ),
         "uploads": sections(inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS)),
+        "encoding": sections(
+            video=st.none()
+            | sections(
+                preset=st.sampled_from(["ultrafast", "medium"]),
+                crf=st.none() | st.integers(0, 51),
+            ),
+            audio=st.none() | sections(bits_per_channel=st.none() | st.integers(32_000, 160_000)),
+        ),
         "pricing": sections(discount=st.decimals(0, "0.99", places=2)),
     },
 )

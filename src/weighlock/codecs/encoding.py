@@ -15,7 +15,8 @@ class Encoding:
     """Empty for an encoder that has none."""
     crf: int | None = 28
     """Constant quality; `None` leaves it to the encoder."""
-    sound_bits_per_channel: int = 64_000
+    sound_bits_per_channel: int | None = None
+    """Of what is not lossless; `None` is the format's own (AAC and MP3 64,000, Opus 48,000)."""
 
     def options(self) -> dict[str, str]:
         chosen = {"preset": self.preset, "crf": "" if self.crf is None else str(self.crf)}

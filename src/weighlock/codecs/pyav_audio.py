@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
+from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pyav_film import Film, exact
@@ -61,7 +62,7 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
         film.rewind(max(Fraction(0), start_s - 1), stream=stream)
         stream = film.container.streams[index]
         with output(out, _FORMS[mime][0], film, strip=work.strip_metadata) as written:
-            sound = _sound(written, film, stream, mime, start_s, end_s)
+            sound = _sound(written, film, stream, mime, start_s, end_s, context.encoding)
             _write(written, film, sound, context, start_s, end_s)
             if not sound.seconds:
                 raise MalformedMedia("none of its sound can be decoded")
@@ -79,7 +80,7 @@ def _kept_type(film: Film, stream: Any, mime: str) -> str:
 
 
 def _sound(
-    written: Any, film: Film, stream: Any, mime: str, start_s: Fraction, end_s: Fraction | None
+    written: Any, film: Film, stream: Any, mime: str, start_s: Fraction, end_s: Fraction | None, encoding: Encoding
 ) -> SoundEncoder | SoundCopier:
     _, copied, voice = _FORMS[mime]
     name = codec_name(stream)
@@ -89,7 +90,8 @@ def _sound(
         return SoundCopier(written, film, stream, start_s, end_s)
     lossless = name in ("flac", "alac") or str(name).startswith("pcm_")
     deep = lossless and stream.codec_context.format is not None and stream.codec_context.format.name in _DEEP_FORMATS
-    return SoundEncoder(written, film, stream, _DEEP.get(_FORMS[mime][0], voice) if deep else voice, start_s, end_s)
+    voice = _DEEP.get(_FORMS[mime][0], voice) if deep else voice.at(encoding.sound_bits_per_channel)
+    return SoundEncoder(written, film, stream, voice, start_s, end_s)
 
 
 def _starts_at_zero(film: Film, stream: Any) -> bool:

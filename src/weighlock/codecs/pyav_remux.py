@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import IO, Any
 
+from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pyav_film import Film, exact
@@ -56,7 +57,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     with output(out, "mp4", film, strip=work.strip_metadata) as written:
         target = written.add_stream_from_template(stream, opaque=True)
         _keep_turned(film, stream, target)
-        sound = _sound(written, film, sound_index, start_s, end_s)
+        sound = _sound(written, film, sound_index, start_s, end_s, context.encoding)
         number = copied = 0
         for packet in film.packets():
             if packet.stream_index == index:
@@ -101,14 +102,14 @@ def _range(timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s
 
 
 def _sound(
-    written: Any, film: Film, index: int | None, start_s: Fraction, end_s: Fraction | None
+    written: Any, film: Film, index: int | None, start_s: Fraction, end_s: Fraction | None, encoding: Encoding
 ) -> SoundCopier | SoundEncoder | None:
     if index is None:
         return None
     stream = film.container.streams[index]
     if codec_name(stream) in _SOUND:
         return SoundCopier(written, film, stream, start_s, end_s)
-    return SoundEncoder(written, film, stream, AAC, start_s, end_s)
+    return SoundEncoder(written, film, stream, AAC.at(encoding.sound_bits_per_channel), start_s, end_s)
 
 
 def _keep_turned(film: Film, stream: Any, target: Any) -> None:

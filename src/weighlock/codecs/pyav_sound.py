@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,10 @@ class Voice:
     """Packed, in which pieces are cut; the encoder's own is its business."""
     most_channels: int = 2
     bits_per_channel: int = 0
+
+    def at(self, bits_per_channel: int | None) -> Voice:
+        """The same at another rate of bits, if it has one."""
+        return replace(self, bits_per_channel=bits_per_channel) if self.bits_per_channel and bits_per_channel else self
 
     def rate(self, wanted: int) -> int:
         known = _RATES.get(self.codec)

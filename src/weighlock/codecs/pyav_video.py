@@ -116,7 +116,8 @@ class _Again:
         stream = self._film.container.streams[self._sound_index]
         if self._start_s == 0 and self._end_s is None and codec_name(stream) in _COPIED_SOUND:
             return SoundCopier(output, self._film, stream, self._start_s, None)
-        return SoundEncoder(output, self._film, stream, AAC, self._start_s, self._end_s)
+        voice = AAC.at(self._context.encoding.sound_bits_per_channel)
+        return SoundEncoder(output, self._film, stream, voice, self._start_s, self._end_s)
 
     def _losses(self, found: Pictures, last_s: Fraction) -> Iterator[str]:
         film = self._film

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Override, Rates
 from weighlock.planning.levers import EVERY_LEVER, Floor
 from weighlock.planning.limits import Limits
@@ -65,6 +66,7 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         uploads=_uploads(values.get("uploads") or {}),
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
+        encoding=_encoding(values.get("encoding") or {}),
         rules_overlay=_overlay(values.get("rules") or {}, document, cwd),
         files=tuple(document.files),
     )
@@ -174,6 +176,12 @@ def _safety(values: Mapping[str, Any]) -> Safety:
     given = {names.get(key, f"max_{key}"): value for key, value in bounds.items()}
     given.update({key: values[key] for key in ("confinement", "workers") if values.get(key) is not None})
     return Safety(**given)
+
+
+def _encoding(values: Mapping[str, Any]) -> Encoding:
+    sound = (values.get("audio") or {}).get("bits_per_channel")
+    video = {key: value for key, value in (values.get("video") or {}).items() if value is not None}
+    return Encoding(**video, sound_bits_per_channel=sound)
 
 
 def _pricing(values: Mapping[str, Any]) -> Contract:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
@@ -223,6 +224,8 @@ class Settings:
     uploads: Uploads = field(default_factory=Uploads)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
+    encoding: Encoding = field(default_factory=Encoding)
+    """How films and sound are encoded, where they have to be."""
     rules_overlay: Path | None = None
     files: tuple[Path, ...] = field(default=(), compare=False)
     """Every file read, the main one first."""

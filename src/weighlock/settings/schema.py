@@ -275,6 +275,26 @@ class SafetySection(_Section):
     max: MaxSection | None = None
 
 
+class VideoEncodingSection(_Section):
+    preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] | None = Field(
+        None, description="Slower ones take more time than a piece of work is given."
+    )
+    crf: Annotated[int, BeforeValidator(_number), Field(ge=0, le=51)] | None = Field(
+        None, description="Constant quality, from the best."
+    )
+
+
+class AudioEncodingSection(_Section):
+    bits_per_channel: Annotated[int, BeforeValidator(_number), Field(ge=32_000, le=160_000)] | None = Field(
+        None, description="A second, of AAC, MP3 and Opus; left out, the format's own."
+    )
+
+
+class EncodingSection(_Section):
+    video: VideoEncodingSection | None = None
+    audio: AudioEncodingSection | None = None
+
+
 class RatesSection(_Section):
     input: Usd = Field(description="USD per 1M tokens of text, image, video and document.")
     audio: Usd | None = Field(None, description="As `input` if left out.")
@@ -303,3 +323,4 @@ class SettingsFile(_Section):
     uploads: UploadsSection | None = None
     safety: SafetySection | None = None
     pricing: PricingSection | None = None
+    encoding: EncodingSection | None = Field(None, description="Of films and sound that have to be encoded again.")

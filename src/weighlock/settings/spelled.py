@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
@@ -33,6 +34,7 @@ def as_document(settings: Settings) -> dict[str, Any]:
         "uploads": {"inline_below": asdict(settings.uploads.inline_below)},
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
+        "encoding": _encoding_document(settings.encoding),
     }
     return document
 
@@ -134,6 +136,13 @@ def _safety_document(safety: Safety) -> dict[str, Any]:
             "pages": safety.max_pages,
             "frames": safety.max_frames,
         },
+    }
+
+
+def _encoding_document(encoding: Encoding) -> dict[str, Any]:
+    return {
+        "video": {"preset": encoding.preset, "crf": encoding.crf},
+        "audio": {"bits_per_channel": encoding.sound_bits_per_channel},
     }
 
 

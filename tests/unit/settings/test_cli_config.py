@@ -246,5 +246,6 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "uploads",
         "safety",
         "pricing",
+        "encoding",
     }
     assert schema["additionalProperties"] is False

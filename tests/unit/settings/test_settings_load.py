@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.levers import Floor, Lever, LocalWork, Older
 from weighlock.planning.placement import InlineBelow
@@ -565,3 +566,15 @@ class TestOrigin:
         assert origin["endpoints.bug_triage.windows.month.cost_usd"] == f"{file}:10 (default)"
         assert origin["endpoints.bug_triage.on_unknown_price"] == "built in"
         assert origin["safety.workers"] == "built in"
+
+
+def test_how_films_and_sound_are_encoded_is_the_operator_s_within_what_is_honoured(tmp_path: Path) -> None:
+    chosen = "encoding: {video: {preset: fast, crf: 31}, audio: {bits_per_channel: 32000}}\n"
+    wrong = "encoding: {video: {preset: placebo, crf: 52}, audio: {bits_per_channel: 1000}}\n"
+
+    assert loaded(tmp_path, BASE).encoding == Encoding()
+    assert loaded(tmp_path, BASE + chosen).encoding == Encoding(preset="fast", crf=31, sound_bits_per_channel=32_000)
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, BASE + wrong)
+    for said in ("not one of ultrafast, superfast, veryfast", "equal to 51, not 52", "equal to 32000, not 1000"):
+        assert said in str(caught.value)
