@@ -82,14 +82,14 @@ class Transformer:
             Cancelled: `cancelled` said so.
             ProberUnavailable: the queue is full, or the worker cannot run.
         """
-        watch = Watch(progress=progress, cancelled=cancelled)
+        watch, silent = Watch(progress=progress, cancelled=cancelled), Watch(cancelled=cancelled)
         modality = _modality(mime, work)
-        with self._places.turn():
+        with self._places.turn(silent):
             watch.refuse_if_cancelled()
-            source = self._prober.probe(fd, size_bytes=size_bytes, mime=mime, modality=modality)
+            source = self._prober.probe(fd, size_bytes=size_bytes, mime=mime, modality=modality, watch=silent)
             promises.refuse_impossible(work, source)
             told = self._done(fd, out, self._job(size_bytes, mime, modality, work, source), watch)
-        made = self._looked_at(out, told, work)
+        made = self._looked_at(out, told, work, silent)
         promises.refuse_unkept(work, source, made)
         if progress is not None:
             progress(1.0)
@@ -106,10 +106,10 @@ class Transformer:
         except answers.InconsistentAnswer as error:
             raise TransformFailed(f"the worker's account of it makes no sense: {error}", limit="answer") from error
 
-    def _looked_at(self, out: int, told: Outcome, work: Work) -> Made:
-        size_bytes = os.fstat(out).st_size
+    def _looked_at(self, out: int, told: Outcome, work: Work, watch: Watch) -> Made:
+        size_bytes, modality = os.fstat(out).st_size, _modality(told.mime, work)
         try:
-            probed = self._prober.probe(out, size_bytes=size_bytes, mime=told.mime, modality=_modality(told.mime, work))
+            probed = self._prober.probe(out, size_bytes=size_bytes, mime=told.mime, modality=modality, watch=watch)
         except InputError as error:
             raise TransformFailed(f"what came out cannot be read: {error.message}", mime=told.mime) from error
         return Made(
