@@ -5,10 +5,10 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -53,11 +53,20 @@ class Preflight:
     """Weighs media offline. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
-    that may need neither; in a threaded program a fork in the middle of such an import would hang the child.
+    that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
+    tells seconds, for deadlines.
     """
 
-    def __init__(self, settings: Settings, *, rules: RuleBook | None = None, preload: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        rules: RuleBook | None = None,
+        preload: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.settings = settings
+        self._clock = clock
         self.rules = rules or rule_book(settings)
         if preload:
             load_price_list()
@@ -194,32 +203,28 @@ class Preflight:
         """The works of a plan, done in the confined worker, and the request with what came of them.
 
         The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
-        done. The same object where there is nothing to do.
+        done. The same object where there is nothing to do. Past the endpoint's `prepare_deadline_s` (or `deadline_s` of
+        `asked`) it is the plan without that work, and `late` says so; whether that fits is for `fits` to say.
 
         Raises:
-            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            InputError: a medium cannot be worked on as planned, or not in time and not be sent without.
             Cancelled: `cancelled` said so.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        from weighlock import fitting
-
-        screening = fitted.before.screening
-        if not fitted.works or screening is None:
+        if not fitted.works:
             return fitted
-        made: dict[int, Made] = {}
-        files: dict[int, bytes] = {}
-        parts: dict[int, MediaPart] = {}
-        for at, one in enumerate(fitted.shaped):
-            if one.work is not None:
-                part = one.finding.shaped or one.finding.part
-                tell = partial(progress, at) if progress else None
-                files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
-                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime, region=None)
-        request = fitting.worked_on(fitted, screening, parts)
-        once = replace(asked or Asked(), clip=None)  # it is done
-        scales = self._scales_for(request, once)
-        after, to_upload = fitting.as_made(self.weigh_request(request, once), fitted, scales)
-        return replace(fitted, request=request, after=after, to_upload=to_upload, works={}, made=made, files=files)
+        from weighlock.deeds import Doer
+
+        once = replace(asked or Asked(), clip=None)  # when it is made it is clipped
+        return Doer(
+            fitted=fitted,
+            scales=self._scales_for(fitted.original, asked),
+            make=self._examiner.made,
+            weigh=lambda request: self.weigh_request(request, once),
+            clock=self._clock,
+            progress=progress,
+            cancelled=cancelled,
+        ).carry_out()
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()

@@ -43,10 +43,14 @@ class Asked:
     """Of the whole request; beats the endpoint's."""
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
+    deadline_s: float | None = None
+    """For the work on bytes; beats the endpoint's. Infinity waits as long as it takes."""
 
     def __post_init__(self) -> None:
         if self.output_tokens is not None and self.output_tokens < 0:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+        if self.deadline_s is not None and not self.deadline_s > 0:
+            raise InputError(f"deadline_s must be more than 0 seconds: {self.deadline_s:g}")
 
     @property
     def limits(self) -> dict[str, int | Decimal]:
@@ -71,6 +75,7 @@ class Scales:
         self._asked_limits = frozenset(asked.limits)
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
+        self.deadline_s = self.endpoint.prepare_deadline_s if asked.deadline_s is None else asked.deadline_s
         self.controls = asked.controls or Controls()
         self.clip, self.content = asked.clip, asked.content
         expected = self.endpoint.output_tokens.expected

@@ -249,6 +249,7 @@ def test_a_lever_the_endpoint_does_not_have_is_named(run: Run) -> None:
         (("agent.json", "--text", "x"), "--text goes with files"),
         (("shot.png", "--max-usd", "cheap"), "no amount of USD"),
         (("shot.png", "agent.json", "--as", "rest"), "names one request"),
+        *((("shot.png", "--deadline", wrong), "is no time") for wrong in ("0", "-1", "nan", "inf", "soon", "9" * 400)),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_usage_error(run: Run, words: tuple[str, ...], said: str) -> None:
@@ -609,3 +610,30 @@ def test_where_only_bytes_are_over_no_total_of_tokens_is_called_the_lowest(run: 
     assert "limit 100" in told
     assert "In all " in told
     assert "Lowest reachable total" not in told
+
+
+def test_a_deadline_is_held_where_one_is_named(run: Run) -> None:
+    Path("song.wav").write_bytes(media.wav(30))
+    words = ("song.wav", "-e", "old", "--max-tokens", "800", "--out", "made")
+
+    late = run(*words, "--deadline", "0.000001")
+    told = run(*words, "--deadline", "0.000001s", "--format", "json")
+    done = run(*words, "--deadline", "5m")
+
+    assert late.exit_code == 3
+    said = " ".join(late.stdout.split())
+    assert "Left out: local work took longer than 1e-06 s (prepare_deadline_s) on song.wav." in said
+    assert "so there is none in it" in said
+    assert json.loads(told.stdout)["late"]["left_out"][0]["part"] == 0
+    assert done.exit_code == 0, done.output
+    assert "Left out" not in done.stdout
+
+
+def test_a_format_that_does_not_become_another_in_time_is_named(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    late = run("a.gif", "--out", "made", "--deadline", "0.000001")
+
+    assert late.exit_code == 4
+    assert "a.gif: local work took longer than 1e-06 s" in late.stderr
+    assert not Path("made").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from weighlock.preflight import Preflight
 from weighlock.request import Backend, Box, Content, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.settings import load
+from weighlock.settings.amounts import parse_seconds
 
 _EXTENSIONS = {
     "image/jpeg": ".jpg",
@@ -65,6 +67,7 @@ _EXTENSIONS = {
     show_default=True,
     help="What JSON is: a REST body, neutral messages, or a file like any other.",
 )
+@click.option("--deadline", metavar="SECONDS", help="For work on the media; then it goes without. Default: none.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for request.json and new files.")
 @click.option("--dry-run", is_flag=True, help="Only plan: nothing is worked on, nothing is written.")
 @click.option("--explain", is_flag=True, help="Also the steps that were tried, and why nothing gets lighter still.")
@@ -85,6 +88,7 @@ def fit(
     content: tuple[str, ...],
     crop: tuple[str, ...],
     taken_as: str,
+    deadline: str | None,
     out: Path | None,
     dry_run: bool,
     explain: bool,
@@ -112,6 +116,7 @@ def fit(
         content=next((one for part, one in reversed(contents) if part is None), None),
         max_tokens=max_tokens,
         max_usd=_usd(max_usd),
+        deadline_s=_seconds(deadline),
     )
     with ExitStack() as stack:
         preflight = stack.enter_context(Preflight(settings, preload=False))
@@ -195,6 +200,18 @@ def _cropped(words: str) -> tuple[str, dict[str, Box]]:
         raise click.BadParameter(f"{words!r} is no PART=LEFT,TOP,RIGHT,BOTTOM in pixels", param_hint="--crop")
     left, top, right, bottom = map(int, found.groups())
     return part, {"region": Box(left=left, top=top, right=right, bottom=bottom)}
+
+
+def _seconds(words: str | None) -> float:
+    """Who makes files waits for them, unless they say how long."""
+    if words is None:
+        return math.inf
+    try:
+        if (seconds := parse_seconds(words)) > 0:
+            return seconds
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{words!r} is no time; write 10, 90s or 5m", param_hint="--deadline")
 
 
 def _exit_code(fitted: Fitted) -> int:
