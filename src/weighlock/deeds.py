@@ -62,8 +62,9 @@ class Doer:
         except Cancelled:
             if self._is_cancelled():
                 raise
-            return self._late(done)
-        return self._with(self.fitted, done)
+        else:
+            return self._with(self.fitted, done)
+        return self._late(done)
 
     def _can_wait(self, work: tuple[int, Work]) -> tuple[bool, int]:
         """What the request cannot go without comes first: it counts past the deadline too."""

@@ -145,7 +145,7 @@ class Examiner:
                     yield _answer(waiting.popleft())
             while waiting:
                 yield _answer(waiting.popleft())
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             self.close()  # else the shutdown below would wait for what is being probed
             raise
         finally:
