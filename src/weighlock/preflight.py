@@ -1,4 +1,5 @@
-"""The order of steps in front of a model request. So far its offline half: identify → probe → check → admit.
+"""The order of steps in front of a model request. So far its offline half: identify → screen → probe → check → admit
+(`check`), → plan (`fit`) → transform (`carry_out`).
 
 Nothing here decides or measures: each step asks the room that does.
 """

@@ -33,6 +33,7 @@ endpoints:
   agent: {limits: {prompt_tokens: 8000}, history: {keep_media: 3, batch: 4}}
   old: {model: gemini-2.5-flash, limits: {prompt_tokens: 100}, local_work: allowed}
   never: {local_work: never}
+  clean: {media: {strip_metadata: true}}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
   cuts: {model: gemini-2.5-flash, local_work: allowed}
   seen:
@@ -247,7 +248,8 @@ def test_a_lever_the_endpoint_does_not_have_is_named(run: Run) -> None:
     [
         (("agent.json", "shot.png"), "fit one at a time"),
         (("agent.json", "--text", "x"), "--text goes with files"),
-        (("shot.png", "--max-usd", "cheap"), "no amount of USD"),
+        *((("shot.png", "--max-usd", wrong), "no amount of USD") for wrong in ("cheap", "nan", "1e999999999", "1e-99")),
+        (("-", "-"), "can be read once"),
         (("shot.png", "agent.json", "--as", "rest"), "names one request"),
         *((("shot.png", "--deadline", wrong), "is no time") for wrong in ("0", "-1", "nan", "inf", "soon", "9" * 400)),
     ],
@@ -636,4 +638,66 @@ def test_a_format_that_does_not_become_another_in_time_is_named(run: Run) -> Non
 
     assert late.exit_code == 4
     assert "a.gif: local work took longer than 1e-06 s" in late.stderr
+    assert not Path("made").exists()
+
+
+def test_a_file_that_was_named_is_never_written_over(run: Run) -> None:
+    Path("song.wav").write_bytes(media.wav(30))
+    Path("same").symlink_to(".")
+
+    for out in (".", "same"):
+        done = run("song.wav", "-e", "old", "--max-tokens", "800", "--out", out)
+
+        assert done.exit_code == 0, done.output
+        assert Path("song.wav").read_bytes() == media.wav(30)
+        with wave.open("song-2.wav") as made:
+            assert made.getnframes() / made.getframerate() == 20
+
+
+def test_a_request_that_was_named_is_never_written_over(run: Run) -> None:
+    Path("agent.json").rename("request.json")
+    before = Path("request.json").read_bytes()
+
+    done = run("request.json", "-e", "agent", "--out", ".")
+
+    assert done.exit_code == 2
+    assert "would overwrite request.json itself" in done.stderr
+    assert Path("request.json").read_bytes() == before
+
+
+def test_where_nothing_can_be_written_is_told_before_anything_is_made(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    done = run("a.gif", "--out", "a.gif/made")
+
+    assert done.exit_code == 2
+    assert "nothing can be written to" in done.stderr
+    assert not done.stdout
+
+
+def test_an_empty_folder_is_no_request_that_fits(run: Run) -> None:
+    Path("empty").mkdir()
+
+    done = run("empty")
+
+    assert done.exit_code == 2
+    assert "no file in empty" in done.stderr
+
+
+def test_the_reason_why_a_file_cannot_be_weighed_is_told_whole(run: Run) -> None:
+    Path("cut.jpg").write_bytes(media.picture((640, 480), "JPEG")[:40])
+
+    done = run("cut.jpg", "shot.png")
+
+    assert "it does not open as JPEG: OSError" in done.stdout
+
+
+def test_a_file_whose_metadata_cannot_be_taken_out_stops_it_and_says_why(run: Run) -> None:
+    whole = media.picture((64, 48), "JPEG")
+    Path("odd.jpg").write_bytes(whole[:2] + b"\xff\xe1\x00\x01" + whole[2:])
+
+    done = run("odd.jpg", "-e", "clean", "--out", "made")
+
+    assert done.exit_code == 4
+    assert "odd.jpg: its metadata cannot be taken out: a segment of 1 bytes (media.strip_metadata)" in done.stderr
     assert not Path("made").exists()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -28,7 +29,7 @@ from weighlock.preflight import Preflight
 from weighlock.request import Backend, Box, Content, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.settings import load
-from weighlock.settings.amounts import parse_seconds
+from weighlock.settings.amounts import parse_number, parse_seconds
 
 _EXTENSIONS = {
     "image/jpeg": ".jpg",
@@ -131,6 +132,8 @@ def fit(
         said += [Said("--content", part, {"content": one}) for part, one in contents if part is not None]
         request = wished(request, said)
         fitted = preflight.fit(request, asked)
+        if out is not None and not dry_run:
+            _demand_place(out, paths)
         code = _exit_code(fitted)
         written: list[Path] = []
         stopped: InputError | None = None
@@ -178,8 +181,8 @@ def _usd(words: str | None) -> Decimal | None:
     if words is None:
         return None
     try:
-        amount = Decimal(words.removeprefix("$"))
-    except InvalidOperation:
+        amount = Decimal(parse_number(words.removeprefix("$")))
+    except ValueError:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0:
         raise click.BadParameter(f"{words!r} is no amount of USD", param_hint="--max-usd")
@@ -226,6 +229,16 @@ def _exit_code(fitted: Fitted) -> int:
 # ---- what is written
 
 
+def _demand_place(folder: Path, given: Sequence[str]) -> None:
+    """Ends the command, before anything is worked on, where nothing could be written or what is there is not ours."""
+    body = _file_of(folder / "request.json")
+    if body is not None and any(_file_of(Path(path)) == body for path in given):
+        raise click.UsageError("--out would overwrite request.json itself; name another folder")
+    there = next((path for path in (folder, *folder.absolute().parents) if path.exists()), folder)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise click.UsageError(f"--out: nothing can be written to {printable(str(there))}")
+
+
 def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request) -> list[Path]:
     """The request's body in the format it came in, and of files a REST body; and the media that go beside it.
 
@@ -256,19 +269,29 @@ def _beside(folder: Path, body: Path, fitted: Fitted, *, alone: bool) -> Iterato
     """Where media are written: of files what was made, and what is to be uploaded and is no file yet."""
     made = fitted.files if alone else ()
     taken = [body]
+    given = {known for _, part, _ in fitted.original.media() if (known := _file_of(part.source))}
     for at in sorted({*made, *(at for at in fitted.to_upload if at in fitted.files or _own_file(fitted, at) is None)}):
-        taken.append(_name(folder, fitted, at, taken))
+        taken.append(_name(folder, fitted, at, taken, given))
         yield at, taken[-1]
 
 
-def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
-    """That of what a medium was made of, or of its place, with the ending of what it is now."""
+def _file_of(path: object) -> tuple[int, int] | None:
+    """What the system knows a file by, whatever name leads to it."""
+    try:
+        status = path.stat() if isinstance(path, Path) else None
+    except OSError:
+        return None
+    return None if status is None else (status.st_dev, status.st_ino)
+
+
+def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path], given: set[tuple[int, int]]) -> Path:
+    """That of what a medium was made of, or of its place, with the ending of what it is now; never one that was given."""
     label, part = fitted.before.parts[at].examined.label, fitted.plan.parts[at].examined
     mime = fitted.made[at].mime if at in fitted.made else part.mime or ""
     named = Path(label) if isinstance(fitted.shaped[at].finding.part.source, Path) else Path(_plain(label))
     stem, ending = named.stem or "medium", _EXTENSIONS.get(mime, named.suffix)
     path, nth = folder / f"{stem}{ending}", 1
-    while path in taken:
+    while path in taken or _file_of(path) in given:
         nth += 1
         path = folder / f"{stem}-{nth}{ending}"
     return path
