@@ -17,6 +17,8 @@ from weighlock.report import Report
 from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
 
+_GRACE_S = 1.0
+"""Past the deadline, for taking out metadata: it encodes nothing, and without it a request would have to be refused."""
 Done = Mapping[int, tuple[bytes, Made]]
 
 
@@ -91,22 +93,33 @@ class Doer:
         except InputError as error:
             raise type(error)(f"{examined.label}: {_what(error, work)}", **error.figures) from error
 
-    def _late(self, done: Done) -> Fitted:
-        """The plan without work on bytes, but for what is no lever's and was done in time."""
+    def _late(self, done: dict[int, tuple[bytes, Made]]) -> Fitted:
+        """The plan without work on bytes, but for what is no lever's: what of it is not done has to be quick."""
         wire = fitting.wire_only(self.fitted, self.scales)
-        deadline_s = self.scales.deadline_s
+        until = self.clock() + _GRACE_S
         for at, work in wire.works.items():
-            if at not in done or self.fitted.works[at] != work:
-                raise TransformFailed(
-                    f"{self.fitted.before.parts[at].examined.label}: local work took longer than "
-                    f"{deadline_s:g} s (prepare_deadline_s of {self.scales.endpoint.name}), "
-                    f"and it cannot be sent {_without(work)}",
-                    limit="prepare_deadline_s",
-                    deadline_s=deadline_s,
-                )
-        left_out = {at: work for at, work in self.fitted.works.items() if at not in wire.works}
-        late = Late(deadline_s=deadline_s, left_out=left_out)
+            if at in done and self.fitted.works[at] == work:
+                continue
+            if not isinstance(work, StripWork):
+                raise self._too_late(at, work)
+            try:
+                done[at] = self._done(at, work, until)
+            except Cancelled:
+                if self._is_cancelled():
+                    raise
+                raise self._too_late(at, work) from None
+        left_out = {at: work for at, work in self.fitted.works.items() if wire.works.get(at) != work}
+        late = Late(deadline_s=self.scales.deadline_s, left_out=left_out)
         return replace(self._with(wire, {at: done[at] for at in wire.works}), late=late)
+
+    def _too_late(self, at: int, work: Work) -> TransformFailed:
+        without = "with its metadata in it (media.strip_metadata)" if isinstance(work, StripWork) else "as it is"
+        deadline_s = self.scales.deadline_s
+        return TransformFailed(
+            f"{self.fitted.before.parts[at].examined.label}: local work took longer than {deadline_s:g} s "
+            f"(prepare_deadline_s of {self.scales.endpoint.name}), and it cannot be sent {without}",
+            limit="prepare_deadline_s", deadline_s=deadline_s,
+        )  # fmt: skip
 
     def _with(self, fitted: Fitted, done: Done) -> Fitted:
         """The request with the media that were made, weighed as they came out."""
@@ -130,7 +143,3 @@ def _what(error: InputError, work: Work) -> str:
     if not isinstance(work, StripWork):
         return error.message
     return f"its metadata cannot be taken out: {error.message} (media.strip_metadata)"
-
-
-def _without(work: Work) -> str:
-    return "with its metadata in it (media.strip_metadata)" if isinstance(work, StripWork) else "as it is"

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL.PngImagePlugin import PngInfo
 
 import media
 from integration.test_transforms_life import gone_or_idle, open_files
 from weighlock.errors import Cancelled, InputError, TransformFailed
 from weighlock.fitted import Fitted
+from weighlock.media.work import ImageWork, StripWork
 from weighlock.mime import declared_from_name
 from weighlock.planning.levers import Lever
 from weighlock.preflight import Preflight
@@ -28,6 +30,7 @@ default: {account: a, model: gemini-2.5-flash, local_work: allowed, prepare_dead
 endpoints:
   quiet: {limits: {prompt_tokens: 1400}, media: {levers: [reencode, resolution]}}
   stubborn: {limits: {prompt_tokens: 400}, media: {levers: [clip]}}
+  tidy: {limits: {prompt_tokens: 1400}, media: {levers: [reencode, resolution], strip_metadata: true}}
   clean: {media: {strip_metadata: true}}
 """
 
@@ -60,6 +63,12 @@ def line(tmp_path: Path, clock: Clock) -> Iterator[Preflight]:
     (tmp_path / "weighlock.yaml").write_text(SETTINGS)
     with Preflight(load(tmp_path / "weighlock.yaml", environ={}), clock=clock) as one:
         yield one
+
+
+def noted(words: str) -> PngInfo:
+    info = PngInfo()
+    info.add_text("Author", words)
+    return info
 
 
 def as_part(data: bytes, name: str) -> MediaPart:
@@ -138,6 +147,27 @@ def test_metadata_the_endpoint_wants_out_does_not_travel_for_want_of_time(line: 
     with pytest.raises(TransformFailed, match=r"with its metadata in it \(media.strip_metadata\)") as caught:
         line.carry_out(fitted, asked, cancelled=clock.runs_out)
     assert caught.value.figures["limit"] == "prepare_deadline_s"
+
+
+def test_metadata_is_taken_out_of_what_is_not_encoded_again_for_want_of_time(line: Preflight, clock: Clock) -> None:
+    told = media.picture((1920, 1080), pnginfo=noted("by Ann"))
+    fitted, asked = planned(line, "tidy", a_png=told)
+    assert isinstance(fitted.works[0], ImageWork)
+    once = iter([5.0])
+
+    def runs_out_once() -> bool:
+        clock.run(next(once, 0.0))
+        return False
+
+    done = line.carry_out(fitted, asked, cancelled=runs_out_once)
+
+    assert done.late is not None
+    assert set(done.late.left_out) == {0}
+    assert done.fits
+    assert done.is_sendable
+    assert b"by Ann" in told
+    assert b"by Ann" not in done.files[0]
+    assert isinstance(done.shaped[0].work, StripWork)
 
 
 def test_what_cannot_be_left_out_comes_first_and_stays(line: Preflight, clock: Clock) -> None:
