@@ -658,11 +658,12 @@ def test_a_request_that_was_named_is_never_written_over(run: Run) -> None:
     Path("agent.json").rename("request.json")
     before = Path("request.json").read_bytes()
 
-    done = run("request.json", "-e", "agent", "--out", ".")
+    for words in (("request.json", "-e", "agent"), (".", "--as", "file")):
+        done = run(*words, "--out", ".")
 
-    assert done.exit_code == 2
-    assert "would overwrite request.json itself" in done.stderr
-    assert Path("request.json").read_bytes() == before
+        assert done.exit_code == 2
+        assert "would overwrite request.json itself" in done.stderr
+        assert Path("request.json").read_bytes() == before
 
 
 def test_where_nothing_can_be_written_is_told_before_anything_is_made(run: Run) -> None:

@@ -91,7 +91,7 @@ class Rows:
         before, after = fitted.before.parts[at], fitted.after.parts[at]
         facts = printable(facts_in_words(before))
         if before.error is not None:
-            words = before.error.message.partition(": ")[2] or before.error.message
+            words = before.error.message.removeprefix(f"{fitted.shaped[at].finding.place}: ")
             return facts, "-", "unreadable", "", Text(), Text(printable(words), style="yellow")
         steps = [step for step in fitted.plan.steps if at in step.parts]
         saved, share = self.saved(before.total, after.total)
