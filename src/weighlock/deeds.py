@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from weighlock import fitting
-from weighlock.errors import Cancelled, InputError, TransformFailed
+from weighlock.errors import Cancelled, InputError, TransformFailed, UnsupportedMedia
 from weighlock.fitted import Fitted, Late
 from weighlock.media.work import Made, StripWork, Work
 from weighlock.report import Report
@@ -76,7 +76,7 @@ class Doer:
         return self.cancelled is not None and self.cancelled()
 
     def _done(self, at: int, work: Work, until: float) -> tuple[bytes, Made]:
-        finding, examined = self.fitted.shaped[at].finding, self.fitted.before.parts[at].examined
+        finding, size_bytes = self.fitted.shaped[at].finding, self.fitted.before.parts[at].examined.size_bytes
         tell = self.progress
 
         def is_over() -> bool:
@@ -88,38 +88,43 @@ class Doer:
                 work,
                 (lambda share: tell(at, share)) if tell else None,
                 is_over,
-                size_bytes=examined.size_bytes,
+                size_bytes=size_bytes,
             )
         except InputError as error:
-            raise type(error)(f"{examined.label}: {_what(error, work)}", **error.figures) from error
+            raise type(error)(f"{self._label(at)}: {_what(error, work)}", **error.figures) from error
 
     def _late(self, done: dict[int, tuple[bytes, Made]]) -> Fitted:
         """The plan without work on bytes, but for what is no lever's: what of it is not done has to be quick."""
-        wire = fitting.wire_only(self.fitted, self.scales)
+        try:
+            wire = fitting.wire_only(self.fitted, self.scales)
+        except UnsupportedMedia as error:
+            raise self._too_late(error.figures["part"], "whole: the model takes no clip of it") from None
         until = self.clock() + _GRACE_S
         for at, work in wire.works.items():
             if at in done and self.fitted.works[at] == work:
                 continue
             if not isinstance(work, StripWork):
-                raise self._too_late(at, work)
+                raise self._too_late(self._label(at), "as it is")
             try:
                 done[at] = self._done(at, work, until)
             except Cancelled:
                 if self._is_cancelled():
                     raise
-                raise self._too_late(at, work) from None
+                raise self._too_late(self._label(at), "with its metadata in it (media.strip_metadata)") from None
         left_out = {at: work for at, work in self.fitted.works.items() if wire.works.get(at) != work}
         late = Late(deadline_s=self.scales.deadline_s, left_out=left_out)
         return replace(self._with(wire, {at: done[at] for at in wire.works}), late=late)
 
-    def _too_late(self, at: int, work: Work) -> TransformFailed:
-        without = "with its metadata in it (media.strip_metadata)" if isinstance(work, StripWork) else "as it is"
+    def _too_late(self, label: str, how: str) -> TransformFailed:
         deadline_s = self.scales.deadline_s
         return TransformFailed(
-            f"{self.fitted.before.parts[at].examined.label}: local work took longer than {deadline_s:g} s "
-            f"(prepare_deadline_s of {self.scales.endpoint.name}), and it cannot be sent {without}",
+            f"{label}: local work took longer than {deadline_s:g} s "
+            f"(prepare_deadline_s of {self.scales.endpoint.name}), and it cannot be sent {how}",
             limit="prepare_deadline_s", deadline_s=deadline_s,
         )  # fmt: skip
+
+    def _label(self, at: int) -> str:
+        return self.fitted.before.parts[at].examined.label
 
     def _with(self, fitted: Fitted, done: Done) -> Fitted:
         """The request with the media that were made, weighed as they came out."""

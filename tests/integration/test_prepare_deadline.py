@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from weighlock.media.work import ImageWork, StripWork
 from weighlock.mime import declared_from_name
 from weighlock.planning.levers import Lever
 from weighlock.preflight import Preflight
-from weighlock.request import MediaPart, Request, TextPart, Turn
+from weighlock.request import Clip, MediaPart, Request, TextPart, Turn
 from weighlock.scales import Asked
 from weighlock.settings import load
 
@@ -138,6 +139,15 @@ def test_a_conversion_the_service_needs_cannot_be_left_out(line: Preflight, cloc
     with pytest.raises(
         TransformFailed, match=r"parts\[0\]: local work took longer than 5 s \(prepare_deadline_s of clean"
     ):
+        line.carry_out(fitted, asked, cancelled=clock.runs_out)
+
+
+def test_a_clip_the_caller_asked_for_is_not_left_out_either(line: Preflight, clock: Clock) -> None:
+    part = replace(as_part(media.wav(30), "a.wav"), clip=Clip(last_s=10.0))
+    asked = Asked(endpoint="clean")
+    fitted = line.fit(Request(turns=(Turn(role="user", parts=(part, TextPart(text="what is said?"))),)), asked)
+
+    with pytest.raises(TransformFailed, match="it cannot be sent whole: the model takes no clip of it"):
         line.carry_out(fitted, asked, cancelled=clock.runs_out)
 
 

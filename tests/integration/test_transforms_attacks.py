@@ -25,7 +25,8 @@ import media
 from integration.test_transforms_life import MIB, MP4, WORKS, descendants, gone_or_idle, open_files
 from weighlock.codecs import MakeLimits, ProbeLimits, Transformer, make_bytes
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
-from weighlock.media.work import Box, DocumentWork, ImageWork, Made, StillsWork, StripWork, Work
+from weighlock.media.work import DocumentWork, ImageWork, Made, StillsWork, StripWork, Work
+from weighlock.request import Box
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts processes through /proc")
 
