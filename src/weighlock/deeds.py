@@ -70,7 +70,7 @@ class Doer:
 
     def _can_wait(self, work: tuple[int, Work]) -> tuple[bool, int]:
         """What the request cannot go without comes first: it counts past the deadline too."""
-        return work[0] in self.fitted.plan.local or work[0] in self.fitted.plan.reencoded, work[0]
+        return work[0] in self.fitted.plan.works, work[0]
 
     def _is_cancelled(self) -> bool:
         return self.cancelled is not None and self.cancelled()

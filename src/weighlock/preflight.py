@@ -157,8 +157,12 @@ class Preflight:
         """
         return self._screened(request, self._scales_for(request, asked))
 
-    def weigh_request(self, request: Request, asked: Asked | None = None, *, text: str | None = None) -> Report:
+    def weigh_request(
+        self, request: Request, asked: Asked | None = None, *, text: str | None = None, standing: bool = True
+    ) -> Report:
         """What a request would cost once screened, part by part, and whether the endpoint admits it.
+
+        Not `standing`, all that the endpoint sets on media is taken to be in the request already.
 
         Raises:
             ConfigError: no such endpoint.
@@ -169,7 +173,7 @@ class Preflight:
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
-        report = replace(self._weighed(scales, examined, text), screening=screened.screening)
+        report = replace(self._weighed(scales, examined, text, standing=standing), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
         return replace(report, confinement=self.confinement()) if looked_at else report
 
@@ -216,12 +220,13 @@ class Preflight:
             return fitted
         from weighlock.deeds import Doer
 
-        once = replace(asked or Asked(), clip=None)  # when it is made it is clipped
+        # A window that is in the bytes then is not to be looked for in them once more.
+        said = replace(asked or Asked(), clip=None, controls=None)
         return Doer(
             fitted=fitted,
             scales=self._scales_for(fitted.original, asked),
             make=self._examiner.made,
-            weigh=lambda request: self.weigh_request(request, once),
+            weigh=lambda request: self.weigh_request(request, said, standing=False),
             clock=self._clock,
             progress=progress,
             cancelled=cancelled,
@@ -254,12 +259,12 @@ class Preflight:
         looked_at = self.examine(part for part, one in known if one.error is None)
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
-    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
+    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None, *, standing: bool = True) -> Report:
         _demand_answers(examined)
         confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
-        return replace(scales.weigh(examined), confinement=confinement)
+        return replace(scales.weigh(examined, standing=standing), confinement=confinement)
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.

@@ -97,9 +97,9 @@ class Scales:
             return Unpriced(model=self.model, reason=f"no output rate is known for {self.model}")
         return prices
 
-    def weigh(self, examined: Iterable[Examined]) -> Report:
-        """The receipt of one request made of these media."""
-        return self.report(self.parts(examined))
+    def weigh(self, examined: Iterable[Examined], *, standing: bool = True) -> Report:
+        """The receipt of one request made of these media; `standing` as `parts` has it."""
+        return self.report(self.parts(examined, standing=standing))
 
     def report(self, parts: Sequence[Weighed]) -> Report:
         """The receipt of one request made of media that are weighed."""

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 import films
 import media
+from integration.test_fit_bytes import paper
 from unit.test_fit import screenshots
 from weighlock.cli import cli
 from weighlock.codecs.samples import draw_request
@@ -41,6 +42,7 @@ endpoints:
     media: {levers: [fps], video: {content: talk}}
   heavy: {limits: {bytes: 100}}
   strict: {mode: enforce, limits: {prompt_tokens: 100}, media: {levers: [fps]}}
+  paper: {limits: {bytes: 50kB}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
 """
 
@@ -589,17 +591,27 @@ def test_nothing_is_made_where_local_work_is_never(run: Run) -> None:
 
 
 def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
-    Path("a.mp4").write_bytes(films.film(60))
+    Path("a.pdf").write_bytes(paper(shared=True))
 
-    planned = run("a.mp4", "-e", "silent", "--dry-run")
-    done = run("a.mp4", "-e", "silent", "--out", "made")
+    planned = run("a.pdf", "-e", "paper", "--dry-run")
+    done = run("a.pdf", "-e", "paper", "--out", "made")
 
-    # A film without sound may be billed for silence on 2.x, which is only known once it is one.
+    # What pages share is only known once they are taken out.
     assert planned.exit_code == 0
+    assert "about " in planned.stdout
     assert done.exit_code == 3
     assert "does not fit" in done.stdout
-    assert "would refuse (mode: observe) as it was made: prompt" in " ".join(done.stdout.split())
+    assert "would refuse (mode: observe) as it was made: bytes" in " ".join(done.stdout.split())
     assert not Path("made").exists()
+
+
+def test_a_film_whose_silence_may_be_billed_is_not_planned_without_its_sound(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(60))
+
+    planned = run("a.mp4", "-e", "silent", "--dry-run", "--format", "json")
+
+    assert planned.exit_code == 3
+    assert "drop_audio" not in {step["lever"] for step in json.loads(planned.stdout)["steps"]}
 
 
 def test_where_only_bytes_are_over_no_total_of_tokens_is_called_the_lowest(run: Run) -> None:

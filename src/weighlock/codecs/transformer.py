@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from weighlock.codecs import answers, orders, promises, wire
+from weighlock.codecs.allotted import TRIES
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.limits import MakeLimits
 from weighlock.codecs.outcome import Outcome
@@ -160,6 +161,8 @@ def _load(work: Work, source: Probed) -> tuple[float, float]:
     start_s, end_s = promises.window(work, facts.duration_high_s)
     # What lies before the clip may have to be decoded too, from the last picture that stands alone.
     media_s = max(0.0, end_s - start_s) + start_s / 4
+    if isinstance(work, VideoWork | AudioWork) and work.max_bytes is not None:
+        media_s *= TRIES
     if isinstance(facts, AudioFacts) or isinstance(work, AudioWork):
         return media_s, 0.0
     return media_s, facts.width_px * facts.height_px * min(facts.average_fps or 60.0, 240.0)

@@ -5,10 +5,11 @@ Pure and deterministic: the same media, limits and policy give the same plan. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from weighlock.media.facts import ImageFacts
 from weighlock.planning.admit import LimitCheck, Verdict
 from weighlock.planning.levers import (
     RESOLUTIONS,
@@ -21,9 +22,10 @@ from weighlock.planning.levers import (
     request_levels,
     rungs,
     span_rung,
+    sparing_rungs,
     standing,
 )
-from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
+from weighlock.planning.moves import Bench, Memory, Move, Why, is_noted, last_of_each, need, size, total, units
 from weighlock.planning.reencode import over as work_over
 from weighlock.planning.reencode import too_large
 from weighlock.planning.steps import Plan, Step, Wish
@@ -150,21 +152,38 @@ class _Walk:
     # ---- down, and back where that was not needed
 
     def down(self, movable: Sequence[tuple[int, ...]], over: Bound) -> None:
-        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
+        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left.
+
+        Before them all goes what costs bytes and nothing else.
+        """
         checks = over(self.now)
-        for lever in self.shaping.levers if checks else ():
-            ladders = [ladder for ladder in self._ladders(lever, movable, checks) if ladder]
-            while ladders and checks:
-                savings = [self._saving(ladder[0], checks) for ladder in ladders]
-                best = max(range(len(ladders)), key=savings.__getitem__)
-                if savings[best] > 0:
-                    self.moves.append(ladders[best].pop(0))
-                    self.now = self._changed(self.now, self.moves[-1], self.moves)
-                    checks = over(self.now)
-                else:  # a rung that saves nothing is none; the next one may
-                    for ladder in ladders:
-                        ladder.pop(0)
-                ladders = [ladder for ladder in ladders if ladder]
+        if Lever.REENCODE in self.shaping.levers and _of_bytes(checks):
+            checks = self._descend(self._sparing_ladders(movable), over, checks)
+        moved = -1
+        while checks and moved < len(self.moves):
+            moved = len(self.moves)
+            for lever in self.shaping.levers:
+                checks = self._descend(self._ladders(lever, movable, checks), over, checks) if checks else checks
+            if not _of_bytes(checks):  # a file that was thinned may have become worth a cut
+                break
+
+    def _descend(
+        self, offered: Iterator[list[Move]], over: Bound, checks: Sequence[LimitCheck]
+    ) -> Sequence[LimitCheck]:
+        """One lever's moves, as far as they are needed; what is still over after them."""
+        ladders = [ladder for ladder in offered if ladder] if checks else []
+        while ladders and checks:
+            savings = [self._saving(ladder[0], checks) for ladder in ladders]
+            best = max(range(len(ladders)), key=savings.__getitem__)
+            if savings[best] > 0:
+                self.moves.append(ladders[best].pop(0))
+                self.now = self._changed(self.now, self.moves[-1], self.moves)
+                checks = over(self.now)
+            else:  # a rung that saves nothing is none; the next one may
+                for ladder in ladders:
+                    ladder.pop(0)
+            ladders = [ladder for ladder in ladders if ladder]
+        return checks
 
     def needed(self, over: Bound, over_earlier: Bound | None = None) -> list[Move]:
         """The moves without those that can go, the last ones looked at first.
@@ -178,7 +197,7 @@ class _Walk:
                 bound = over_earlier if over_earlier and self.is_earlier(move) else over
                 without = [one for one in left if one is not move]
                 then = self._changed(now, move, without)
-                if _no_heavier(then, now, checks) if (checks := bound(now)) else not (bound(then) or over(then)):
+                if _may_go(then, now, bound, over):
                     left, now, shrinks = without, then, True
         return left
 
@@ -209,14 +228,9 @@ class _Walk:
         return Plan(
             parts=tuple(parts),
             steps=tuple(steps),
-            removed=frozenset(at for at, changes in settings.items() if _noted(changes)),
-            local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
+            removed=frozenset(at for at, changes in settings.items() if is_noted(changes)),
+            works={at: work for at, changes in settings.items() if (work := self.bench.work(at, changes))},
             verdict=self.judge(parts),
-            reencoded={
-                at: rung.work
-                for at, changes in settings.items()
-                if (rung := changes.get(Lever.REENCODE)) and rung.work and not _noted(changes)
-            },
             passed=tuple(
                 self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
             ),
@@ -243,25 +257,41 @@ class _Walk:
             free = tuple(at for at in unit if not self.wishes[at].pinned)
             if lever is Lever.HISTORY:
                 free = tuple(at for at in free if self.wishes[at].removable)
-            ladders = [self._ladder(lever, at, checks) for at in free]
-            yield [
-                Move(lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders))
-                for step in range(max(map(len, ladders), default=0))
-            ]
+            yield _side_by_side(lever, free, [self._ladder(lever, at, checks) for at in free])
+
+    def _sparing_ladders(self, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
+        """What brings down the bytes of files and takes nothing from what is sampled of them."""
+        for unit in movable:
+            free = tuple(at for at in unit if not self.wishes[at].pinned)
+            ladders = [list(sparing_rungs(self._sent(at), self.rules, self.shaping)) for at in free]
+            yield _side_by_side(Lever.REENCODE, free, ladders)
+
+    def _sent(self, at: int) -> Weighed:
+        """A part with all that was decided before on its controls, its bytes as they came: rungs are put on that."""
+        given = self.given[at]
+        return replace(given, controls=self.bench.controls(at, self.base_settings.get(at, {})))
 
     def _ladder(self, lever: Lever, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """The rungs that make a part lighter than it is, and than the one before."""
-        if lever is Lever.REENCODE:
+        part, fixed = self.base[at], self.base_settings.get(at, {})
+        of_bytes = _of_bytes(checks) or self._is_cut(at, lever)
+        if isinstance(part.examined.facts, ImageFacts) and lever is Lever.REENCODE:
             return self._reencodings(at, checks)
-        part, lighter = self.base[at], list[Rung]()
-        fixed = self.base_settings.get(at, {})
-        least = part.total.high
-        for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
+        offered = rungs(lever, self._sent(at), self.rules, self.shaping, self.wishes[at].target, bytes_over=of_bytes)
+        if of_bytes:  # what each saves hangs on all that is moved besides
+            return list(offered)
+        lighter, least = list[Rung](), part.total.high
+        for rung in offered:
             weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
             if weighs < least or rung.note:
                 lighter.append(rung)
                 least = weighs
         return lighter
+
+    def _is_cut(self, at: int, lever: Lever) -> bool:
+        """Whether its bytes are cut by that lever; then they stay so."""
+        found = (self.bench.on(at, move) for move in self.moves if move.lever is lever)
+        return any(rung is not None and rung.local for rung in found)
 
     def _reencodings(self, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """What a picture can be made into, for what counts: tokens where a limit of them is over, bytes with a limit.
@@ -325,7 +355,7 @@ class _Walk:
     def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
         reached = range(len(before)) if move.request_wide else move.unit
         touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
-        words = {rung.words for at in touched if (rung := self.bench.on(at, move))}
+        words = {_in_words(rung, before[at], after[at]) for at in touched if (rung := self.bench.on(at, move))}
         earlier = move.why is Why.NEEDED and self.is_earlier(move)
         return Step(
             lever=move.lever,
@@ -358,23 +388,41 @@ def _encoded(move: Move) -> tuple[int, ...]:
     return move.unit if move.lever is Lever.REENCODE else ()
 
 
-def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:
-    """Whether parts take no more tokens than others and, where those are over a limit of bytes, no more bytes."""
-    of_bytes = any(check.name == "bytes" for check in checks)
-    return total(then) <= total(now) and (not of_bytes or size(then) <= size(now))
+def _in_words(rung: Rung, before: Weighed, after: Weighed) -> str:
+    """With the bytes a file is cut to: of a PDF a guess."""
+    then = after.examined
+    if rung.work is not None or not rung.local or size([after]) >= size([before]):
+        return rung.words
+    return f"{rung.words}, {'about' if then.modality is Modality.DOCUMENT else 'at most'} {then.size_bytes:,} bytes"
 
 
-def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:
-    """The rung of a step; a ladder that is shorter than another of its unit ends on its last."""
-    return ladder[min(step, len(ladder) - 1)] if ladder else None
+def _side_by_side(lever: Lever, unit: tuple[int, ...], ladders: Sequence[Sequence[Rung]]) -> list[Move]:
+    """The ladders of a unit as one; that of a part which is shorter than another ends on its last rung."""
+    return [
+        Move(lever, unit, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders))
+        for step in range(max(map(len, ladders), default=0))
+    ]
 
 
-def _noted(changes: Mapping[Lever, Rung]) -> bool:
-    return Lever.HISTORY in changes and changes[Lever.HISTORY].note
+def _of_bytes(checks: Sequence[LimitCheck]) -> bool:
+    return any(check.name == "bytes" for check in checks)
 
 
-def _local(changes: Mapping[Lever, Rung]) -> frozenset[Lever]:
-    return frozenset(lever for lever, rung in changes.items() if rung.local)
+def _may_go(then: Sequence[Weighed], now: Sequence[Weighed], bound: Bound, over: Bound) -> bool:
+    """Whether parts are as good without a move as with it.
+
+    Where a bound is broken anyway: no more tokens, no more bytes where those break it, and nothing else is broken.
+    """
+    checks = bound(now)
+    if not checks:
+        return not (bound(then) or over(then))
+    if total(then) > total(now) or (_of_bytes(checks) and size(then) > size(now)):
+        return False
+    return _names(bound(then)) <= _names(checks) and (bound is over or _names(over(then)) <= _names(over(now)))
+
+
+def _names(checks: Sequence[LimitCheck]) -> set[str]:
+    return {check.name for check in checks}
 
 
 def _refused(parts: Sequence[Weighed]) -> int:
