@@ -601,7 +601,7 @@ def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
     assert "about " in planned.stdout
     assert done.exit_code == 3
     assert "does not fit" in done.stdout
-    assert "would refuse (mode: observe) as it was made: bytes" in " ".join(done.stdout.split())
+    assert "would refuse (mode: observe) as it was made: 80," in " ".join(done.stdout.split())
     assert not Path("made").exists()
 
 

@@ -16,7 +16,7 @@ from weighlock.cli.table import short
 from weighlock.cli.work_words import made_a, work_in_words
 from weighlock.fitted import Fitted
 from weighlock.media.tokens import Confidence
-from weighlock.media.work import AudioWork, ImageWork, StripWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.levers import Lever
 from weighlock.planning.moves import Why, need
@@ -131,8 +131,10 @@ class Rows:
             work = replace(work, mime=None)
         words = work_in_words(work)
         if made is None:
-            yield words
+            guess = self.fitted.plan.parts[at].examined.size_bytes if isinstance(work, DocumentWork) else None
+            yield words if guess is None else f"{words}, about {guess:,} bytes"
             return
+        words = words.partition(", at most ")[0]  # how many came is told
         if made.mime != mime and "made a" not in words:
             words += f", {made_a(made.mime)}"
         yield f"{words}, {made.size_bytes:,} bytes"

@@ -355,7 +355,11 @@ class _Walk:
     def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
         reached = range(len(before)) if move.request_wide else move.unit
         touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
-        words = {_in_words(rung, before[at], after[at]) for at in touched if (rung := self.bench.on(at, move))}
+        words = {
+            _in_words(rung, before[at], after[at], counted="bytes" in self.of_text)
+            for at in touched
+            if (rung := self.bench.on(at, move))
+        }
         earlier = move.why is Why.NEEDED and self.is_earlier(move)
         return Step(
             lever=move.lever,
@@ -388,10 +392,10 @@ def _encoded(move: Move) -> tuple[int, ...]:
     return move.unit if move.lever is Lever.REENCODE else ()
 
 
-def _in_words(rung: Rung, before: Weighed, after: Weighed) -> str:
-    """With the bytes a file is cut to: of a PDF a guess."""
+def _in_words(rung: Rung, before: Weighed, after: Weighed, *, counted: bool) -> str:
+    """With the bytes a file is cut to, where there is a limit of them: of a PDF a guess."""
     then = after.examined
-    if rung.work is not None or not rung.local or size([after]) >= size([before]):
+    if not counted or rung.work is not None or not rung.local or size([after]) >= size([before]):
         return rung.words
     return f"{rung.words}, {'about' if then.modality is Modality.DOCUMENT else 'at most'} {then.size_bytes:,} bytes"
 
