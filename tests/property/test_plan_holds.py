@@ -16,6 +16,7 @@ from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cutting import sampled_fps
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Bench, Why
 from weighlock.planning.plan import plan
 from weighlock.planning.steps import Plan, Wish
@@ -107,8 +108,8 @@ def limits(draw: st.DrawFn, parts: Sequence[Weighed]) -> Limits:
     )
 
 
-def judge_by(bounds: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
-    return lambda parts: admit(parts, bounds, None)
+def judge_by(bounds: Limits) -> Callable[[Load], Verdict]:
+    return lambda load: admit(load, bounds, None)
 
 
 def made(parts: Sequence[Weighed], wishes: Sequence[Wish], rules: ModelRules, shaping: Shaping, bounds: Limits) -> Plan:
@@ -228,7 +229,7 @@ def test_no_single_step_can_be_taken_back_without_breaking_a_limit(
             assert any(new.refused for new in without)
             continue
         assert move.why is Why.NEEDED
-        assert judge_by(bounds)(without).over
+        assert judge_by(bounds)(Load.of(without)).over
 
 
 @given(request=requests(), shaping=SHAPINGS, share=st.floats(0.005, 1), more=st.floats(1, 3))

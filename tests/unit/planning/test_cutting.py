@@ -30,7 +30,7 @@ def part(facts: Facts, rules: ModelRules, controls: Controls | None = None, size
 
 
 def planned(one: Weighed, rules: ModelRules, limits: Limits, shaping: Shaping | None = None) -> Plan:
-    return plan([one], rules, shaping or Shaping(), lambda parts: admit(parts, limits, None), [Wish()])
+    return plan([one], rules, shaping or Shaping(), lambda load: admit(load, limits, None), [Wish()])
 
 
 def words(found: Plan) -> list[str]:

@@ -14,6 +14,7 @@ from weighlock.media.work import DocumentWork
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.plan import moves_to_keep, plan
@@ -34,8 +35,8 @@ LAST_MINUTE = Target(fps=0.5, span_s=(180, 240), resolution=MediaResolution.LOW)
 LIMITS = Limits(prompt_tokens=8_000, tokens={Modality.VIDEO: 2_500, Modality.AUDIO: 1_600, Modality.IMAGE: 2_300})
 
 
-def judge_by(limits: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
-    return lambda parts: admit(parts, limits, None)
+def judge_by(limits: Limits) -> Callable[[Load], Verdict]:
+    return lambda load: admit(load, limits, None)
 
 
 def weighed(rules: ModelRules, *media: Facts) -> list[Weighed]:
@@ -197,3 +198,21 @@ def test_local_work_is_planned_only_where_it_is_allowed(old_rules: ModelRules) -
     ]
     assert local.fits
     assert local.works == {0: DocumentWork(first_page=1, last_page=10)}
+
+
+def test_hundreds_of_pictures_are_planned_by_their_number_only(rules: ModelRules) -> None:
+    parts = [
+        weigh(examined(screenshot(height_px=1080 - at % 50), label=f"{at}.png"), Controls(), rules) for at in range(600)
+    ]
+    asked = 0
+
+    def judge(load: Load) -> Verdict:
+        nonlocal asked
+        asked += 1
+        return admit(load, Limits(prompt_tokens=180_000), None)
+
+    made = plan(parts, rules, Shaping(), judge, [Wish()] * len(parts))
+
+    assert made.fits
+    assert len(made.steps) == 600
+    assert asked < 6 * len(parts)

@@ -46,7 +46,7 @@ def words(one: Examined, rules: ModelRules, shaping: Shaping = ALLOWED, **count:
 
 def made(one: Examined, rules: ModelRules, limits: Limits, shaping: Shaping = ALLOWED) -> tuple[Weighed, Plan]:
     part = weigh(one, Controls(), rules)
-    return part, plan([part], rules, shaping, lambda parts: admit(parts, limits, None), [Wish()])
+    return part, plan([part], rules, shaping, lambda load: admit(load, limits, None), [Wish()])
 
 
 def test_a_region_is_cropped_to_where_that_takes_fewer_tokens_exactly_as_planned(tiled: ModelRules) -> None:
@@ -80,7 +80,7 @@ def test_a_crop_that_saves_nothing_is_none(rules: ModelRules) -> None:
     target = Target(region=Box(left=0, top=0, right=500, bottom=500))
     limits = Limits(prompt_tokens=1)
 
-    found = plan([part], rules, ALLOWED, lambda parts: admit(parts, limits, None), [Wish(target=target)])
+    found = plan([part], rules, ALLOWED, lambda load: admit(load, limits, None), [Wish(target=target)])
 
     assert not found.steps
     assert not found.works
