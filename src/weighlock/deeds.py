@@ -1,19 +1,20 @@
 """The works of a plan, done until they are done or the deadline is past; then the request with what came of them.
 
-Past the deadline what is under way is broken off, and the plan is made again without work on bytes.
+Past the deadline what is under way is broken off, and the plan is made again without work on bytes. A film whose copy
+will not do is encoded again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from weighlock import fitting
 from weighlock.errors import Cancelled, InputError, TransformFailed, UnsupportedMedia
 from weighlock.fitted import Fitted, Late
-from weighlock.media.work import Made, StripWork, Work
-from weighlock.report import Report
+from weighlock.media.work import Made, StripWork, VideoWork, Work
+from weighlock.report import Report, knobs
 from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
 
@@ -61,12 +62,39 @@ class Doer:
         try:
             for at, work in sorted(self.fitted.works.items(), key=self._can_wait):
                 done[at] = self._done(at, work, until)
+            return self._held(done, until)
         except Cancelled:
             if self._is_cancelled():
                 raise
-        else:
-            return self._with(self.fitted, done)
         return self._late(done)
+
+    def _held(self, done: dict[int, tuple[bytes, Made]], until: float) -> Fitted:
+        """The request as it was made; where copies break what the plan holds, the last of them encoded again.
+
+        The last: what an earlier turn sent as a copy is to stay one.
+        """
+        fitted = self._with(self.fitted, done)
+        copies = {at: work for at, work in self.fitted.works.items() if _is_copy(work)}
+        for at, work in sorted(copies.items(), reverse=True):
+            begins_s = done[at][1].actual_start_s
+            if begins_s is None or (broken := self._broken(fitted)) is None:
+                continue
+            done[at] = self._encoded(at, work, f"copied from {begins_s:.4g} s on it breaks {broken}", until)
+            fitted = self._with(self.fitted, done)
+        return fitted
+
+    def _broken(self, made: Fitted) -> str | None:
+        """What the plan holds and the request as it was made does not."""
+        planned = {check.name for check in self.fitted.verdict.over}
+        if over := [check for check in made.verdict.over if check.name not in planned]:
+            return knobs(over, made.after.scale)
+        return "what the service takes" if made.after.refused and not self.fitted.after.refused else None
+
+    def _encoded(self, at: int, work: VideoWork, why: str, until: float) -> tuple[bytes, Made]:
+        """The film of a copy cut exactly, within the bytes of the plan."""
+        size_bytes = self.fitted.plan.parts[at].examined.size_bytes
+        data, made = self._done(at, replace(work, exact=True, max_bytes=size_bytes), until)
+        return data, replace(made, notes=(*made.notes, f"encoded again: {why}"))
 
     def _can_wait(self, work: tuple[int, Work]) -> tuple[bool, int]:
         """What the request cannot go without comes first: it counts past the deadline too."""
@@ -91,6 +119,8 @@ class Doer:
                 size_bytes=size_bytes,
             )
         except InputError as error:
+            if _is_copy(work):
+                return self._encoded(at, work, error.message.partition(";")[0], until)
             raise type(error)(f"{self._label(at)}: {_what(error, work)}", **error.figures) from error
 
     def _late(self, done: dict[int, tuple[bytes, Made]]) -> Fitted:
@@ -141,6 +171,10 @@ class Doer:
         for at, (data, made) in done.items():
             finding = fitted.shaped[at].finding
             yield at, replace(finding.shaped or finding.part, source=data, declared_mime=made.mime, region=None)
+
+
+def _is_copy(work: Work) -> TypeGuard[VideoWork]:
+    return isinstance(work, VideoWork) and not work.exact
 
 
 def _what(error: InputError, work: Work) -> str:

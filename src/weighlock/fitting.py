@@ -11,13 +11,13 @@ from weighlock.planning.asked import demand_possible
 from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
-from weighlock.planning.levers import LocalWork, Shaping, is_visual
+from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
-from weighlock.planning.shape import Shaped, shaped, still_wrong, wishes_of, with_resolution
+from weighlock.planning.shape import Shaped, copied, shaped, still_wrong, wishes_of, with_resolution
 from weighlock.planning.steps import Plan
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined, Tally, Weighed
@@ -51,6 +51,8 @@ def fit(
     parts = shaped(sent, media, plan)
     if scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
+    if shaping.cut is CutBy.COPY:
+        parts = copied(parts, media, scales.rules)
     traced: tuple[int, ...] = ()
     if scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)

@@ -12,7 +12,7 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
-from weighlock.planning.levers import Shaping, Target
+from weighlock.planning.levers import CutBy, Shaping, Target
 from weighlock.planning.load import Load
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
@@ -142,11 +142,13 @@ class Scales:
     def shaping(self) -> Shaping:
         """What the endpoint allows to be done to a request over its limits, and in which order."""
         floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
+        film = self.endpoint.media.get(Modality.VIDEO)
         return Shaping(
             levers=self.endpoint.levers,
             floors=floors,
             local_work=self.endpoint.local_work,
             older=self.endpoint.history.older,
+            cut=(film.cut if film else None) or CutBy.EXACT,
         )
 
     def target(self, examined: Examined, part: MediaPart | None = None) -> Target:

@@ -16,7 +16,7 @@ from weighlock.cli.table import short
 from weighlock.cli.work_words import made_a, work_in_words
 from weighlock.fitted import Fitted
 from weighlock.media.tokens import Confidence
-from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, VideoWork, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.levers import Lever
 from weighlock.planning.moves import Why, need
@@ -129,6 +129,8 @@ class Rows:
         mime, made = self.fitted.before.parts[at].examined.mime, self.fitted.made.get(at)
         if isinstance(work, AudioWork | ImageWork) and work.mime == mime:
             work = replace(work, mime=None)
+        if isinstance(work, VideoWork) and made is not None and made.actual_start_s is None:
+            work = replace(work, exact=True)  # be it that a copy would not do
         words = work_in_words(work)
         if made is None:
             guess = self.fitted.plan.parts[at].examined.size_bytes if isinstance(work, DocumentWork) else None

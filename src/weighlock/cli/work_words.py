@@ -58,7 +58,7 @@ def _in_words(work: Work) -> Iterator[str]:
 def _of_a_film(work: VideoWork) -> Iterator[str]:
     yield from _cut(work.start_s, work.end_s)
     if not work.exact:
-        yield "from the nearest key frame on"
+        yield "copied from the key frame at or before"
     if work.fps is not None:
         yield f"{work.fps:g} frame{'' if work.fps == 1 else 's'} a second kept"
     if not work.keep_sound:

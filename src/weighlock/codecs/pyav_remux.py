@@ -14,9 +14,8 @@ from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.timeline import NO_TIME, Timeline
 from weighlock.errors import MalformedMedia
-from weighlock.media.work import VideoWork
+from weighlock.media.work import COPIED, VideoWork
 
-_PICTURES = {"h264", "hevc", "av1", "vp9", "mpeg4"}
 _SOUND = {"aac", "mp3"}
 _LOST_S = 0.5
 
@@ -25,7 +24,7 @@ def may_copy(film: Film, work: VideoWork) -> bool:
     """Whether `work` can be had without encoding pictures again."""
     stream = film.picture()
     context = stream.codec_context
-    if work.fps is not None or codec_name(stream) not in _PICTURES:
+    if work.fps is not None or codec_name(stream) not in COPIED:
         return False
     if work.exact and (work.start_s or work.end_s is not None):
         return False
@@ -82,7 +81,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
             raise MalformedMedia("none of its pictures can be copied")
     return Outcome(
         mime="video/mp4",
-        actual_start_s=float(start_s) if asked_s else None,
+        actual_start_s=None if work.exact else float(start_s),
         notes=(*notes, *_losses(film, stream, timeline, end_s)),
     )
 

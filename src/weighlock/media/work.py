@@ -100,6 +100,9 @@ STRIPPED = frozenset(
 )  # fmt: skip
 """Types `StripWork` is known for, under any of their names."""
 
+COPIED = frozenset({"h264", "hevc", "av1", "vp9", "mpeg4"})
+"""Pictures that can stand in an MP4 as they are."""
+
 Work = VideoWork | StillsWork | AudioWork | ImageWork | DocumentWork | StripWork
 
 
@@ -111,6 +114,6 @@ class Made:
     size_bytes: int
     probed: Probed
     actual_start_s: float | None = None
-    """Where a copied clip really begins in the source."""
+    """Where a copied clip really begins in the source; `None` of any other."""
     notes: tuple[str, ...] = ()
     """What a person should know: `the last 3 s could not be decoded`."""

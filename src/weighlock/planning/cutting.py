@@ -14,7 +14,7 @@ from weighlock.media.document import pages_of
 from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, VideoFacts
 from weighlock.media.image_sizes import fitted
 from weighlock.media.video import fps_of
-from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
+from weighlock.media.work import COPIED, AudioWork, DocumentWork, VideoWork, Work
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Placement
 from weighlock.rules import Controls, ModelRules, WireControl
@@ -146,6 +146,19 @@ def work_of(part: Weighed, controls: Controls, cut: Cut, rules: ModelRules) -> W
             return DocumentWork(first_page=controls.first_page or 1, last_page=min(controls.last_page or pages, pages))
         case _:
             return None
+
+
+def copy_of(part: Weighed, work: VideoWork, rules: ModelRules) -> VideoWork | None:
+    """The same window copied from a key frame on; `None` where that would not do, or more is asked for than a window.
+
+    A copy promises no bytes: they lie in the source as they lie, and what came out decides.
+    """
+    facts = part.examined.facts
+    if not isinstance(facts, VideoFacts) or facts.codec not in COPIED or work.start_s is None:
+        return None
+    span = replace(part.controls, start_offset_s=work.start_s, end_offset_s=work.end_s, drop_sound=not work.keep_sound)
+    mere = _Film(part, facts, span, Cut(span=True, sound=True), rules).work()
+    return replace(work, exact=False, max_bytes=None) if work == mere else None
 
 
 def _pages_bytes(size_bytes: int, share: float) -> int:

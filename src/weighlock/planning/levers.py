@@ -66,6 +66,14 @@ class Older(StrEnum):
     """They stay, at the lowest resolution their floor allows; what has none is left alone."""
 
 
+class CutBy(StrEnum):
+    """How a film is cut to a window, where nothing else is done to its bytes."""
+
+    EXACT = "exact"
+    COPY = "copy"
+    """From the key frame at or before the start on, which is sent too: nothing is encoded again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
     """Below this no lever goes."""
@@ -119,6 +127,7 @@ class Shaping:
     floors: Mapping[Modality, Floor] = field(default_factory=lambda: MappingProxyType({}))
     local_work: LocalWork = LocalWork.BYTES_ONLY
     older: Older = Older.NOTE
+    cut: CutBy = CutBy.EXACT
 
     def floor(self, modality: Modality | None) -> Floor:
         """What holds for a modality; next to nothing where the endpoint says nothing."""

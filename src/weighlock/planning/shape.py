@@ -9,6 +9,7 @@ from typing import Any
 from weighlock.errors import InputError, MediaTooLarge
 from weighlock.media.facts import AudioFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
+from weighlock.planning.cutting import copy_of
 from weighlock.planning.levers import Target
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Finding
@@ -34,6 +35,15 @@ class Shaped:
 def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -> list[Shaped]:
     """Every medium that is sent, with the plan's settings. `before` is how each was weighed without it."""
     return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
+
+
+def copied(media: Sequence[Shaped], before: Sequence[Weighed], rules: ModelRules) -> list[Shaped]:
+    """The media, with films copied that are only cut to a window. `before` is how each was weighed without the plan."""
+    copies = [
+        copy_of(part, one.work, rules) if isinstance(one.work, VideoWork) else None
+        for one, part in zip(media, before, strict=True)
+    ]
+    return [replace(one, work=copy) if copy else one for one, copy in zip(media, copies, strict=True)]
 
 
 def wishes_of(

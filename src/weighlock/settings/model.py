@@ -14,7 +14,7 @@ from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
-from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Older
+from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
@@ -124,6 +124,8 @@ class MediaSettings:
     """Frames sampled a second, 0 < fps ≤ 24. Video only."""
     content: Content | None = None
     """Where no `fps` is given: how far that lever goes at once, and where it stops. Video only."""
+    cut: CutBy | None = None
+    """How its file is cut to a window. Video only."""
     floor: Floor | None = None
     """Below which no lever goes."""
 

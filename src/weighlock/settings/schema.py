@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
-from weighlock.planning.levers import Lever, LocalWork, Older
+from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
 from weighlock.request import Backend, Content
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
@@ -189,6 +189,7 @@ class VideoSection(_ModalitySection):
     content: Content | None = Field(
         None, description="What films show: how far the lever `fps` goes where none is given."
     )
+    cut: CutBy | None = Field(None, description="Of its file to a window: encoded again, or copied from a key frame.")
     floor: VideoFloorSection | None = Field(None, description="No lever goes below it.")
 
 

@@ -110,6 +110,7 @@ def _media_document(modality: Modality, media: MediaSettings) -> dict[str, Any]:
         "clip": None if media.clip is None else str(media.clip),
         "fps": None if media.fps is None else Decimal(repr(media.fps)),
         "content": media.content,
+        "cut": media.cut,
         "floor": None if media.floor is None else _floor_document(modality, media.floor),
     }
     return {key: value for key, value in values.items() if value is not None}

@@ -11,7 +11,7 @@ from unit.planning.drawn import examined, paper, recording, song
 from weighlock.media.facts import Facts, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, VideoWork, Work
 from weighlock.planning.admit import admit
-from weighlock.planning.cutting import Cut, weigh_cut
+from weighlock.planning.cutting import Cut, copy_of, weigh_cut, work_of
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping
 from weighlock.planning.limits import Limits
 from weighlock.planning.obstacles import obstacles
@@ -133,6 +133,42 @@ def test_a_film_that_loses_its_sound_is_weighed_as_a_silent_one(old_rules: Model
     assert not silent.controls.drop_sound
     assert isinstance(silent.examined.facts, VideoFacts)
     assert silent.examined.facts.audio_tracks == 0
+
+
+@pytest.mark.parametrize(
+    ("cut", "codec", "copied"),
+    [
+        (Cut(span=True), "h264", True),
+        (Cut(span=True, sound=True), "vp9", True),
+        (Cut(thinned=0), "hevc", True),
+        (Cut(span=True), "mpeg2video", False),
+        (Cut(span=True), None, False),
+        (Cut(thinned=1), "h264", False),  # fewer frames
+        (Cut(span=True, thinned=9), "h264", False),
+        (Cut(sound=True), "h264", False),  # no window: its pictures are copied anyway
+    ],
+)
+def test_what_is_only_cut_to_a_window_may_be_copied(
+    rules: ModelRules, cut: Cut, codec: str | None, copied: bool
+) -> None:
+    one = part(replace(recording(fps=30), codec=codec), rules, Controls(drop_sound=cut.sound))
+    controls = replace(MINUTE, drop_sound=cut.sound)
+    work = work_of(one, controls, cut, rules)
+    assert isinstance(work, VideoWork)
+
+    copy = copy_of(one, work, rules)
+
+    assert copy == (replace(work, exact=False, max_bytes=None) if copied else None)
+
+
+def test_fewer_bytes_than_a_window_has_are_no_mere_window(rules: ModelRules) -> None:
+    """Its frames stay, since there are no more than are sampled: only the encoder can make it smaller."""
+    one = part(replace(recording(fps=1), codec="h264"), rules)
+    work = work_of(one, MINUTE, Cut(thinned=1), rules)
+    assert isinstance(work, VideoWork)
+    assert work.fps is None
+
+    assert copy_of(one, work, rules) is None
 
 
 def test_thinner_files_only_ever_get_lighter_and_no_token_changes(rules: ModelRules) -> None:

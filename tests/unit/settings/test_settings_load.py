@@ -9,9 +9,11 @@ import pytest
 
 from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
-from weighlock.planning.levers import Floor, Lever, LocalWork, Older
+from weighlock.planning.levers import CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.rules import RuleBook
+from weighlock.scales import Asked, Scales
 from weighlock.settings import (
     PACKAGED,
     Confinement,
@@ -24,6 +26,7 @@ from weighlock.settings import (
     load,
 )
 from weighlock.settings.model import History, MediaSettings
+from weighlock.settings.spelled import as_document
 
 ROOT = Path(__file__).parents[3]
 
@@ -184,6 +187,19 @@ def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> Non
     assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
     video = endpoint.media[Modality.VIDEO]
     assert (video.always, video.fps, video.floor) == (False, 0.5, Floor(seconds=20.0))
+
+
+def test_how_films_are_cut_is_read_shown_and_handed_to_the_plan(tmp_path: Path) -> None:
+    text = BASE.replace("    mode: enforce\n", "    media: {video: {cut: copy}}\n")
+
+    settings = loaded(tmp_path, text)
+
+    assert settings.endpoint("bug_triage").media[Modality.VIDEO] == MediaSettings(always=False, cut=CutBy.COPY)
+    assert as_document(settings)["endpoints"]["bug_triage"]["media"]["video"] == {"cut": "copy"}
+    shapings = [Scales(settings, RuleBook.packaged(), Asked(endpoint=name)).shaping for name in ("bug_triage", None)]
+    assert [one.cut for one in shapings] == [CutBy.COPY, CutBy.EXACT]
+    with pytest.raises(ConfigError, match="not one of exact, copy"):
+        loaded(tmp_path, text.replace("cut: copy", "cut: fast"))
 
 
 def test_metadata_stays_at_home_only_where_an_endpoint_says_so(tmp_path: Path) -> None:
