@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _MAX_STREAMS = 16
 _MAX_OPEN_PIXELS = 40_000_000
 """FFmpeg decodes a first picture when it opens a file. 8K is 33 million pixels."""
+_NEVER_NEEDED = {"av.__main__", "av.datasets"}
+"""The second fetches samples from the network, and loads what that takes."""
 READ_ERRORS = (  # what PyAV lets out besides its own
     av.error.FFmpegError,
     ValueError,
@@ -51,7 +53,7 @@ READ_ERRORS = (  # what PyAV lets out besides its own
 def warm_up() -> None:
     """Import what PyAV imports on first use, and silence FFmpeg: its log callback takes locks."""
     for module in pkgutil.walk_packages(av.__path__, "av."):
-        if not module.name.endswith("__main__"):
+        if module.name not in _NEVER_NEEDED:
             import_module(module.name)
     av.logging.set_level(None)
 

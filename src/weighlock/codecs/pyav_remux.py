@@ -52,7 +52,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     film.rewind(begin_s, stream=film.container.streams[index])
     stream = film.container.streams[index]
     origin = film.ticks(start_s, stream)
-    until_s = float(film.seconds(timeline.pts[last], stream) - start_s)
+    until = timeline.pts[last] - origin
     with output(out, "mp4", film, strip=work.strip_metadata) as written:
         target = written.add_stream_from_template(stream, opaque=True)
         _keep_turned(film, stream, target)
@@ -71,7 +71,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
                     packet.stream = target
                     written.mux(packet)
                     copied += 1
-                    context.progress(float(packet.pts * stream.time_base) / until_s if until_s > 0 else 0)
+                    context.progress((timeline.pts[number] - origin) / until if until > 0 else 0.0)
                 number += 1
             elif sound is not None and not sound.done:
                 written.mux(list(sound.feed(packet)))

@@ -223,7 +223,12 @@ class SoundCopier:
         self._frame = round(Fraction(tally.frame_s(stream)) / stream.time_base)
         self._clock = Clock(leap=int(_LEAP_S / stream.time_base), farthest=None)
         self.done = False
-        self.seconds = Fraction(0)
+        self._laid = 0
+
+    @property
+    def seconds(self) -> Fraction:
+        """Sound passed on so far."""
+        return self._laid * Fraction(self._source.time_base)
 
     def feed(self, packet: Any) -> Iterator[Any]:
         if packet.is_corrupt or _is_cut(packet):
@@ -246,7 +251,7 @@ class SoundCopier:
         lasts = lasts if self._end is None else min(lasts, self._end - at)
         packet.pts = packet.dts = at - self._first
         packet.duration = lasts
-        self.seconds = (at - self._first + lasts) * self._source.time_base
+        self._laid = at - self._first + lasts
         packet.stream = self.stream
         yield packet
 

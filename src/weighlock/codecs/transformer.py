@@ -87,7 +87,9 @@ class Transformer:
         modality = _modality(mime, work)
         with self._places.turn(silent):
             watch.refuse_if_cancelled()
-            source = self._prober.probe(fd, size_bytes=size_bytes, mime=mime, modality=modality, watch=silent)
+            source = self._prober.probe(
+                fd, size_bytes=size_bytes, mime=mime, modality=modality, before=work, watch=silent
+            )
             promises.refuse_impossible(work, source)
             told = self._done(fd, out, self._job(size_bytes, mime, modality, work, source), watch)
         made = self._looked_at(out, told, work, silent)

@@ -53,7 +53,7 @@ class Job:
     file_bytes: int = 0
     """What it may write to the descriptor it is given for that."""
     work: dict[str, Any] | None = None
-    """What is to be made, as `orders.dump` gives it."""
+    """What is to be made, as `orders.dump` gives it; of a probe, what is to be made next."""
     encoding: dict[str, Any] | None = None
 
     def dump(self) -> bytes:
