@@ -21,7 +21,7 @@ from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, TransformFailed
 from weighlock.media.facts import Probed
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 _DOORS = {
     Modality.IMAGE: "weighlock.codecs.pillow",

@@ -19,7 +19,7 @@ from weighlock.codecs.source import spooled
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
 from weighlock.media.work import Work
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 _EVERY_LIMIT = ("memory", "cpu", "wall", "file size", "open files", "core dumps", "system calls")
 _TRIAL_WALL_S = 0.05

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from weighlock.codecs import wire
 from weighlock.errors import Cancelled, ProberUnavailable
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 _START_S = 20.0
 """For Python to start, and again for a library to load, on a machine with other things to do."""
 GRACE_S = 2.0
 """How long the program may take over what should take it no time: ending, or telling that a child ran into the wall."""
 _CHUNK = 65536
+_MAPPED_BYTES = 2**20
 
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
@@ -238,8 +239,10 @@ def _command(entry: str) -> list[str]:
 def _environment() -> dict[str, str]:
     """Nothing but what the loader needs: API keys in the host's environment are none of the worker's business."""
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-    # Without a home named, Python looks it up in the user database.
-    return {"HOME": "/", **{name: os.environ[name] for name in kept if name in os.environ}}
+    # Without a home named, Python looks it up in the user database. FFmpeg's tables of a long film grow in place
+    # where glibc maps them; elsewhere they are copied and leave holes.
+    always = {"HOME": "/", "MALLOC_MMAP_THRESHOLD_": str(_MAPPED_BYTES)}
+    return {**always, **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
 def _read_all(source: socket.socket, patience_s: float, watch: Watch) -> bytes:

@@ -28,7 +28,7 @@ from weighlock.codecs.tally import Tally, codec_name
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, Probed, VideoFacts
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds

@@ -117,9 +117,12 @@ class _Again:
         sound, sound_bits = self._sound(written.container, allotted)
         bits = None if allotted is None else allotted.rate(sound_bits)
         track = PictureTrack(written, stream, found.rate(), self._context.encoding, self._most, bits)
+        first = film.ticks(self._start_s, stream)
+        last = first if found.end_s is None else film.ticks(found.end_s, stream)
         for packet in film.packets():
             if packet.stream_index == self._index:
-                self._tell(packet, stream, found)
+                if packet.pts is not None and last > first:
+                    self._context.progress((packet.pts - first) / (last - first))
                 for at_s, frame in found.feed(packet):
                     track.write(frame, at_s)
             elif sound is not None and not sound.done:
@@ -136,12 +139,6 @@ class _Again:
                 lost = f"{counted(sound.failures, 'packet')} of its sound could not be decoded"
                 self._notes = (*self._notes, lost)
         return last_s
-
-    def _tell(self, packet: Any, stream: Any, found: Pictures) -> None:
-        if packet.pts is not None and found.end_s is not None and found.end_s > self._start_s:
-            first = float(self._start_s + self._film.start)
-            length_s = float(found.end_s - self._start_s)
-            self._context.progress((packet.pts * float(stream.time_base) - first) / length_s)
 
     def _allotted(self, found: Pictures) -> Allotment | None:
         """The bits there are, where bytes are counted."""

@@ -24,7 +24,7 @@ from weighlock.codecs.source import spooled
 from weighlock.errors import InputError, TransformFailed
 from weighlock.media.facts import AudioFacts, Probed, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 Progress = Callable[[float], None]
 Cancelled = Callable[[], bool]

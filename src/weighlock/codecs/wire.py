@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from weighlock.codecs.outcome import Outcome as Made
 from weighlock.errors import InputError
 from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 MAX_ANSWER_BYTES = 256 * 1024
 END = b"\n"
