@@ -6,6 +6,8 @@ How long a file lasts is weighed in `durations.py`.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import mmap
 import pkgutil
@@ -51,10 +53,13 @@ READ_ERRORS = (  # what PyAV lets out besides its own
 
 
 def warm_up() -> None:
-    """Import what PyAV imports on first use, and silence FFmpeg: its log callback takes locks."""
+    """Import what PyAV imports on first use, keep FFmpeg to one thread, silence it: its log callback takes locks."""
     for module in pkgutil.walk_packages(av.__path__, "av."):
         if module.name not in _NEVER_NEEDED:
             import_module(module.name)
+    # PyAV lets nobody say how many threads its own graphs for sound start: one for each core that FFmpeg counts.
+    with contextlib.suppress(AttributeError):  # a system whose loader does not look into what a library was linked with
+        ctypes.CDLL(av._core.__file__).av_cpu_force_count(1)
     av.logging.set_level(None)
 
 

@@ -96,8 +96,8 @@ def _range(timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s
         raise MalformedMedia("it holds no picture that stands alone, so none can be copied; ask for an exact clip")
     first = max((n for n in keys if timeline.pts[n] <= start), default=keys[0], key=timeline.pts.__getitem__)
     end = None if end_s is None else film.ticks(end_s, stream)
-    last = max((n for n in range(first, len(timeline)) if end is None or timeline.pts[n] < end), default=first)
-    return first, last
+    shown = (n for n in range(first, len(timeline)) if timeline.is_shown(n))  # what an edit list cuts off stays off
+    return first, max((n for n in shown if end is None or timeline.pts[n] < end), default=first)
 
 
 def _sound(
