@@ -29,10 +29,10 @@ class Exchange:
         self._receive, self._send = receive, send
         self.ended = False
         """Whether the whole body has come."""
-        length = dict(scope["headers"]).get(b"content-length", b"0")
-        self.length = int(length) if length.isdigit() else 0
-        """Of the request's body, as announced."""
-        self._keeps_body = self.length <= LONGEST_BODY and not self.recorded.operation.startswith("upload.")
+        length, chunked = self.recorded.headers.get("content-length", "0"), "transfer-encoding" in self.recorded.headers
+        self.length = None if chunked or not length.isdigit() else int(length)
+        """Of the request's body; `None` where it is not announced."""
+        self._keeps_body = not self.recorded.operation.startswith("upload.")
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -41,6 +41,8 @@ class Exchange:
             self.recorded.body_bytes += len(body)
             if self._keeps_body:
                 self.recorded.body += body
+                if len(self.recorded.body) > LONGEST_BODY:
+                    self.recorded.body, self._keeps_body = b"", False
             self.ended = not message.get("more_body", False)
         return message
 

@@ -94,8 +94,13 @@ class Fault:
     seen: int = 0
     happened: int = 0
 
-    def fits(self, operation: str) -> bool:
-        return not self.on or any(operation == one or operation.startswith(f"{one}.") for one in self.on)
+    def fits(self, operation: str, length: int | None) -> bool:
+        """Whether it can befall a request with a body of that length; `None` is unknown."""
+        if self.on and not any(operation == one or operation.startswith(f"{one}.") for one in self.on):
+            return False
+        if self.after_bytes is None or self.kind is Kind.BROKEN_STREAM or length is None:
+            return True
+        return length > max(0, self.after_bytes)
 
 
 class Faults:
@@ -160,11 +165,14 @@ class Faults:
         with self._lock:
             self._set.clear()
 
-    def happening(self, operation: str) -> Happening | None:
-        """What befalls the next request of an operation; the first fault that strikes, and nothing beside it."""
+    def happening(self, operation: str, length: int | None) -> Happening | None:
+        """What befalls the next request of an operation, with a body of that length, if it is known.
+
+        The first fault that strikes, and nothing beside it.
+        """
         with self._lock:
             for fault in self._set.values():
-                if not fault.fits(operation) or fault.left == 0:
+                if fault.left == 0 or not fault.fits(operation, length):
                     continue
                 fault.seen += 1
                 chance = random.Random(f"{self.seed} {fault.name} {fault.on} {fault.seen}")  # noqa: S311

@@ -95,7 +95,7 @@ class Struck:
 
     async def _begin(self) -> None:
         """Lets the app have the body's beginning, as if the connection had broken there; its answer goes nowhere."""
-        left = self.happening.place(self.exchange.length)
+        left = self.happening.place(self.exchange.length or 0)
 
         async def receive() -> Message:
             nonlocal left
@@ -120,7 +120,7 @@ class Struck:
     async def _corrupted(self) -> None:
         """Spoils one byte: of an upload, what is stored; of anything else, what is answered."""
         exchange, spoilt = self.exchange, False
-        at = self.happening.place(exchange.length)
+        at = self.happening.place(exchange.length or 0)
         uploading = exchange.recorded.operation in ("upload.chunk", "upload.finalize")
 
         async def receive() -> Message:

@@ -26,7 +26,7 @@ class Watch:
     async def _watched(self, exchange: Exchange) -> None:
         recorded = exchange.recorded
         self.service.journal.add(recorded)
-        happening = self.service.faults.happening(recorded.operation)
+        happening = self.service.faults.happening(recorded.operation, exchange.length)
         if happening is None:
             await self.app(exchange.scope, exchange.receive, exchange.send)
             return
