@@ -82,13 +82,16 @@ def test_a_broken_stream_ends_in_the_middle_of_the_answer(emulator: Emulator, wi
     with pytest.raises(httpx2.TransportError):
         wire.generate("hi")
     came = b""
-    body = {"contents": [{"parts": [{"text": "hi"}]}]}
-    with (
-        pytest.raises(httpx2.TransportError),
-        wire.http.stream("POST", f"/v1beta/models/{FLASH}:streamGenerateContent?alt=sse", json=body) as answer,
-    ):
-        for piece in answer.iter_bytes():
-            came += piece
+
+    def read() -> None:
+        nonlocal came
+        body = {"contents": [{"parts": [{"text": "hi"}]}]}
+        with wire.http.stream("POST", f"/v1beta/models/{FLASH}:streamGenerateContent?alt=sse", json=body) as answer:
+            for piece in answer.iter_bytes():
+                came += piece
+
+    with pytest.raises(httpx2.TransportError):
+        read()
     assert came.startswith(b"data: {")
     assert not came.endswith(b"\r\n\r\n")
 
@@ -99,7 +102,7 @@ def test_corrupted_data_is_stored_wrong_or_answered_wrong(emulator: Emulator, wi
     emulator.faults.set("return-corrupted-data", on="upload.finalize generate")
 
     assert wire.upload(DATA)["sha256Hash"] != good
-    with pytest.raises(ValueError, match="decode|Expecting"):
+    with pytest.raises(ValueError, match=r"decode|Expecting"):
         wire.generate("hi").json()
 
 

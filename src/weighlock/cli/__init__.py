@@ -24,6 +24,7 @@ _COMMANDS = {
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",
+    "emulator": "a Gemini API on this machine, without a key, to develop and test against",
     "doctor": "what this machine can do, and what is in force",
 }
 EXIT_USAGE = 2

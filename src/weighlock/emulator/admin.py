@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +15,6 @@ from weighlock.emulator.service import Service
 from weighlock.emulator.weighing import Remote
 from weighlock.errors import InputError
 from weighlock.request import Json
-from weighlock.rules import RuleBook
 
 _FAULT_KEYS = {"name", "rate", "count", "on", "after_bytes", "skip"}
 _ANSWER_KEYS = set(Answer.__dataclass_fields__)
@@ -126,7 +123,7 @@ class _Admin:
         if request.method == "DELETE":
             self.service.rules = self._packaged
         else:
-            self.service.rules = overlaid(self.service.rules, await request.body())
+            self.service.lay_over(await request.body())
         return _told({})
 
     async def remotes(self, request: Request) -> Response:
@@ -141,18 +138,6 @@ class _Admin:
         """Files, script, faults, cache and what was asked are forgotten."""
         self.service.reset()
         return _told({})
-
-
-def overlaid(rules: RuleBook, overlay: bytes) -> RuleBook:
-    """Rules with one rule file's text laid over them.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    with tempfile.TemporaryDirectory(prefix="weighlock-") as folder:
-        path = Path(folder) / "overlay.toml"
-        path.write_bytes(overlay)
-        return rules.with_overlay(path)
 
 
 async def _object(request: Request, known: set[str]) -> dict[str, Json]:

@@ -74,10 +74,13 @@ class Session:
 
 
 class Uploads:
-    """All uploads under way. `folder` is where bytes go; `None` keeps their hash and size only."""
+    """All uploads under way."""
 
-    def __init__(self, files: Files, folder: Path | None, *, most_bytes: int) -> None:
-        self.files, self.folder, self.most_bytes = files, folder, most_bytes
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.folder: Path | None = None
+        """Where bytes go; `None` keeps their hash and size only."""
+        self.most_bytes = figure("file-too-large", "bytes")
         self._sessions: dict[str, Session] = {}
 
     @reproduces("upload-start", "file-too-large", "storage-quota")
@@ -197,8 +200,3 @@ class Uploads:
         if session.state is State.ACTIVE:
             session.close()
             session.state = State.CANCELLED
-
-
-def most_bytes() -> int:
-    """Of one file."""
-    return figure("file-too-large", "bytes")

@@ -45,16 +45,9 @@ class Emulator:
         processing_s: float = 0.2,
         seed: int = 0,
     ) -> None:
-        self._port = port
+        self._port, self._keep_bytes = port, keep_bytes
         self._closing = ExitStack()
-        self._folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="weighlock-emulator-"))
-        self._service = Service(
-            rules=rules or RuleBook.packaged(),
-            keys=keys,
-            folder=Path(self._folder) if keep_bytes else None,
-            processing_s=processing_s,
-            seed=seed,
-        )
+        self._service = Service(rules=rules or RuleBook.packaged(), keys=keys, processing_s=processing_s, seed=seed)
         self.base_url = ""
         """`http://127.0.0.1:…`, for `HttpOptions(base_url=…)`; empty until it runs."""
 
@@ -75,6 +68,9 @@ class Emulator:
         """
         listening = loopback_socket(self._port)
         self.base_url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        if self._keep_bytes:
+            folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="weighlock-emulator-"))
+            self._service.uploads.folder = Path(folder)
         server = ServerThread(application(self._service), listening)
         server.start()
         self._closing.callback(self._service.close)
@@ -127,6 +123,14 @@ class Emulator:
     @rules.setter
     def rules(self, rules: RuleBook) -> None:
         self._service.rules = rules
+
+    def lay_over(self, overlay: str) -> None:
+        """Lays a rule file's text (TOML) over the rules.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        self._service.lay_over(overlay.encode())
 
     def reset(self) -> None:
         """Files, script, faults, cache and requests are forgotten; clock, projects and rules stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from weighlock.emulator.faults import Faults
 from weighlock.emulator.files import Files
 from weighlock.emulator.generate import Generated
 from weighlock.emulator.journal import Journal
-from weighlock.emulator.resumable import Uploads, most_bytes
+from weighlock.emulator.resumable import Uploads
 from weighlock.emulator.script import Script
 from weighlock.emulator.weighing import Intake, Scale
 from weighlock.errors import InputError
@@ -32,7 +33,6 @@ class Service:
         *,
         rules: RuleBook,
         keys: Mapping[str, Project] | None,
-        folder: Path | None,
         processing_s: float,
         seed: int,
     ) -> None:
@@ -41,7 +41,7 @@ class Service:
         self.clock = Clock()
         self.accounts = Accounts(keys)
         self.files = Files(self.clock, processing_s=processing_s)
-        self.uploads = Uploads(self.files, folder, most_bytes=most_bytes())
+        self.uploads = Uploads(self.files)
         self.scale = Scale(self.files)
         self.cache = PromptCache(self.clock)
         self.script = Script()
@@ -99,6 +99,17 @@ class Service:
         intake = self.scale.take_in(parsed.request, rules, project)
         refusals.demand_media(intake)
         return intake
+
+    def lay_over(self, overlay: bytes) -> None:
+        """Lays a rule file's text over the rules, so that what it bills drifts.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        with tempfile.TemporaryDirectory(prefix="weighlock-") as folder:
+            path = Path(folder) / "overlay.toml"
+            path.write_bytes(overlay)
+            self.rules = self.rules.with_overlay(path)
 
     def reset(self) -> None:
         """As if it had just begun; the clock, projects and rules stay."""
