@@ -19,7 +19,7 @@ SHOT = media.picture((1920, 1080))
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Emulator]:
-    with Emulator() as emulator:
+    with Emulator(processing_s=30) as emulator:
         yield emulator
 
 
@@ -89,7 +89,7 @@ def test_an_uploaded_film_is_used_once_it_is_active(emulator: Emulator, client: 
 
     with pytest.raises(errors.ClientError, match="not in an ACTIVE state"):
         client.models.generate_content(model=FLASH, contents=prompt)
-    emulator.clock.advance(1)
+    emulator.clock.advance(31)
     answer = client.models.generate_content(model=FLASH, contents=prompt)
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.prompt_tokens_details is not None

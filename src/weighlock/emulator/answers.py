@@ -19,10 +19,10 @@ def example(schema: Json, root: Json = None, depth: int = 0) -> Json:
     for key in ("const", "default", "example"):
         if key in schema:
             return schema[key]
-    if options := schema.get("enum"):
+    if isinstance(options := schema.get("enum"), list) and options:
         return options[0]
     for key in ("anyOf", "any_of", "oneOf", "allOf"):
-        if options := schema.get(key):
+        if isinstance(options := schema.get(key), list) and options:
             return example(options[0], root, depth + 1)
     return _of_type(schema, root, depth)
 
@@ -30,22 +30,33 @@ def example(schema: Json, root: Json = None, depth: int = 0) -> Json:
 def _of_type(schema: Mapping[str, Json], root: Json, depth: int) -> Json:
     match _type(schema):
         case "object":
-            asked = schema.get("properties") or {}
-            needed = schema.get("required", list(asked))
+            asked = schema.get("properties")
+            asked = asked if isinstance(asked, Mapping) else {}
+            needed = schema.get("required")
+            needed = needed if isinstance(needed, list) else list(asked)
             return {name: example(asked[name], root, depth + 1) for name in asked if name in needed}
         case "array":
-            least = int(schema.get("minItems") or schema.get("min_items") or 0)
-            return [example(schema.get("items"), root, depth + 1) for _ in range(min(least, _MOST_ITEMS))]
+            least = _number(schema, "minItems") or _number(schema, "min_items")
+            return [example(schema.get("items"), root, depth + 1) for _ in range(min(int(least), _MOST_ITEMS))]
         case "integer":
-            return int(schema.get("minimum") or 0)
+            return int(_number(schema, "minimum"))
         case "number":
-            return float(schema.get("minimum") or 0)
+            return float(_number(schema, "minimum"))
         case "boolean":
             return True
         case "null":
             return None
         case _:
             return "text"
+
+
+def _number(schema: Mapping[str, Json], key: str) -> float:
+    """A bound; 0 where it is none. The service writes some as text."""
+    found = schema.get(key)
+    try:
+        return float(found) if isinstance(found, int | float | str) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _type(schema: Mapping[str, Json]) -> str:

@@ -65,7 +65,11 @@ def _demand_answered(request: Request) -> None:
 @reproduces("image-model-resolution")
 def _demand_config(request: Request, rules: ModelRules) -> None:
     config = request.carried.get("generationConfig")
-    if isinstance(config, Mapping) and config.get("mediaResolution") and rules.model.endswith("-image"):
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise errors.invalid("Invalid value at 'generation_config'.")
+    if config.get("mediaResolution") and rules.model.endswith("-image"):
         raise errors.invalid()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -51,26 +52,23 @@ class Session:
     pending: bytearray = field(default_factory=bytearray, repr=False)
     writer: object = None
     """Who may write: the last request that began to. An older one whose connection hangs is shut out."""
-    sink: BinaryIO | None = field(default=None, repr=False)
 
-    def take(self, piece: bytes) -> None:
+    def opened(self) -> AbstractContextManager[BinaryIO | None]:
+        """Where the bytes go, as long as somebody writes; an upload that is left lying holds no file open."""
+        return nullcontext() if self.path is None else self.path.open("ab", buffering=0)
+
+    def take(self, piece: bytes, sink: BinaryIO | None) -> None:
         self.pending += piece
         if whole := len(self.pending) // GRANULARITY * GRANULARITY:
-            self.commit(whole)
+            self.commit(whole, sink)
 
-    def commit(self, count: int) -> None:
+    def commit(self, count: int, sink: BinaryIO | None) -> None:
         with memoryview(self.pending)[:count] as block:
             self.hasher.update(block)
-            if self.sink is not None:
-                self.sink.write(block)
+            if sink is not None:
+                sink.write(block)
         del self.pending[:count]
         self.size_bytes += count
-
-    def close(self) -> None:
-        self.pending.clear()
-        if self.sink is not None:
-            self.sink.close()
-            self.sink = None
 
 
 class Uploads:
@@ -109,7 +107,8 @@ class Uploads:
             declared_bytes=declared_bytes,
             path=path,
         )
-        session.sink = None if path is None else path.open("wb", buffering=0)
+        if path is not None:
+            path.touch()
         self._sessions[upload_id] = session
         return upload_id
 
@@ -127,10 +126,8 @@ class Uploads:
     def forget(self, upload_id: str | None) -> None:
         """The session is gone, and what it had received with it."""
         session = self._sessions.pop(upload_id or "", None)
-        if session is not None:
-            session.close()
-            if session.file is None and session.path is not None:
-                session.path.unlink(missing_ok=True)
+        if session is not None and session.file is None and session.path is not None:
+            session.path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         for upload_id in tuple(self._sessions):
@@ -152,12 +149,13 @@ class Uploads:
         session.pending.clear()
         whole = False
         try:
-            async for piece in body:
-                if session.writer is not writer:
-                    raise UploadError(409, "Another request writes to this upload.")
-                session.take(piece)
-                if session.size_bytes > self.most_bytes:
-                    raise UploadError(400, f"The file is larger than {self.most_bytes} bytes.")
+            with session.opened() as sink:
+                async for piece in body:
+                    if session.writer is not writer:
+                        raise UploadError(409, "Another request writes to this upload.")
+                    session.take(piece, sink)
+                    if session.size_bytes > self.most_bytes:
+                        raise UploadError(400, f"The file is larger than {self.most_bytes} bytes.")
             if session.pending and not last:
                 raise UploadError(400, f"A chunk before the last one is a multiple of {GRANULARITY} bytes.")
             whole = True
@@ -180,8 +178,8 @@ class Uploads:
             session.pending.clear()
             words = f"{session.declared_bytes} bytes were announced, {total} were received."
             raise UploadError(400, words)
-        session.commit(len(session.pending))
-        session.close()
+        with session.opened() as sink:
+            session.commit(len(session.pending), sink)
         session.state = State.CANCELLED  # unless there is room for it
         session.file = self.files.add(
             session.project,
@@ -198,5 +196,5 @@ class Uploads:
 
     def cancel(self, session: Session) -> None:
         if session.state is State.ACTIVE:
-            session.close()
+            session.pending.clear()
             session.state = State.CANCELLED

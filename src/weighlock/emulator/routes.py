@@ -152,11 +152,11 @@ class _Routes:
         mime = request.headers.get("x-goog-upload-header-content-type")
         upload_id = self.service.uploads.start(
             project,
-            name=file.get("name"),
+            name=_text(file, "name"),
             version=version,
-            mime=mime or file.get("mimeType") or file.get("mime_type"),
+            mime=mime or _text(file, "mimeType", "mime_type"),
             declared_bytes=_number(request.headers.get("x-goog-upload-header-content-length")),
-            display_name=file.get("displayName", file.get("display_name")),
+            display_name=_text(file, "displayName", "display_name"),
         )
         url = request.url.replace(query=f"upload_id={upload_id}&upload_protocol=resumable")
         headers = {
@@ -188,6 +188,18 @@ def _demand_version(request: Request) -> str:
     if version not in _VERSIONS.split("|"):
         raise HTTPException(404)
     return version
+
+
+def _text(file: Mapping[str, Json], *names: str) -> str | None:
+    """A field in any of its spellings.
+
+    Raises:
+        ApiError: 400, it is no text.
+    """
+    found = next((file[name] for name in names if file.get(name) is not None), None)
+    if found is not None and not isinstance(found, str):
+        raise errors.invalid(f"Invalid value at 'file.{names[0]}' (TYPE_STRING).")
+    return found
 
 
 def _number(text: str | None) -> int | None:
