@@ -28,9 +28,11 @@ DOORS = {
     "pypdfium2_raw": {"codecs/pdf.py"},
     "pikepdf": {f"codecs/pdf{part}.py" for part in ("", "_links", "_make", "_strip")},
     "google": {
-        f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")
+        "gemini/auth.py",
+        *(f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")),
     },
     "pybase64": {"encoded.py"},
+    "httpx2": {"io.py"},
     "msgspec": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
     "prometheus_client": set(),
