@@ -50,15 +50,15 @@ def seconds(tokens: int, rule: CountRule) -> tuple[float, float] | None:
     """
     if not rule.tokens_per_s:
         return None
+    more = tokens // (rule.tokens_per_s * rule.one_more_every_s) if rule.one_more_every_s else 0
     if rule.each is None:
-        return max(0, tokens - 2) / rule.tokens_per_s, tokens / rule.tokens_per_s
+        return max(0, tokens - more - 2) / rule.tokens_per_s, tokens / rule.tokens_per_s
     most = rule.each.most()
     if most is None:
         return None
-    least = min(rule.each.count(*aspect) for aspect in _ASPECTS)
-    return max(0, tokens - 2 * (most + rule.plus)) / (most + rule.plus + rule.tokens_per_s), tokens / (
-        least + rule.plus + rule.tokens_per_s
-    )
+    dearest_s = most + rule.plus + rule.tokens_per_s
+    cheapest_s = min(rule.each.count(*aspect) for aspect in _ASPECTS) + rule.plus + rule.tokens_per_s
+    return max(0, tokens - more - 2 * (most + rule.plus)) / dearest_s, tokens / cheapest_s
 
 
 def _counted(facts: ImageFacts | VideoFacts | AudioFacts | DocumentFacts, rule: CountRule) -> int:
