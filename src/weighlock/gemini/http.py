@@ -199,7 +199,7 @@ class Service:
                     fresh = True
                     continue
                 failed += 1
-                if failed >= retry.attempts or not _may_pass(error, repeatable=repeatable):
+                if failed >= retry.attempts or not may_pass(error, repeatable=repeatable):
                     raise
                 wait_s = retry.wait_s(failed, self.io.random(), error.figures.get("retry_after_s"))
                 if until is not None and self.io.monotonic() + wait_s >= until:
@@ -248,7 +248,7 @@ def _is_stale(error: ServiceRefused | ServiceUnreachable, credential: Credential
     return credential is not None and credential.refreshable and error.figures.get("service_status") == 401
 
 
-def _may_pass(error: ServiceRefused | ServiceUnreachable, *, repeatable: bool) -> bool:
+def may_pass(error: ServiceRefused | ServiceUnreachable, *, repeatable: bool = True) -> bool:
     """Whether the same call may succeed a little later, and can do no harm."""
     if isinstance(error, ServiceUnreachable):
         return repeatable or bool(error.figures["unsent"])
