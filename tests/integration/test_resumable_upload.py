@@ -160,6 +160,14 @@ def test_a_service_that_never_recovers_ends_it_at_the_deadline(face: Face, emula
 
 
 @each_face
+def test_a_service_that_says_yes_and_keeps_nothing_ends_it_at_the_deadline(face: Face, emulator: Emulator) -> None:
+    emulator.faults.set("partial-commit", after_bytes=1)
+
+    with pytest.raises(UploadFailed, match="within the time"):
+        uploaded(face, emulator, cargo(noise(3 * GRANULE)), within_s=120)
+
+
+@each_face
 def test_an_upload_lost_three_times_is_lost(face: Face, emulator: Emulator) -> None:
     emulator.faults.set("session-gone")
 
@@ -264,17 +272,18 @@ def test_a_film_is_waited_for_and_a_broken_one_says_why(face: Face, emulator: Em
 @pytest.mark.slow
 def test_hundreds_of_seeded_runs_end_whole(emulator: Emulator) -> None:
     """Every run meets faults at random places; all of them pass, so every upload arrives."""
-    faults = [
-        "return-503", "return-reset-connection", "return-503-after-commit", "partial-commit", "lose-response",
-        "lose-final-response", "return-503-after-256K", "session-gone", "return-408",
-    ]  # fmt: skip
+    anywhere = ["return-503", "return-408", "return-reset-connection", "return-503-after-commit", "lose-response"]
+    somewhere = ["partial-commit", "lose-final-response", "session-gone", "return-corrupted-data"]
+    sent_again = met = 0
     for seed in range(500):
         emulator.reset()
         chance = random.Random(seed)
         emulator.faults.seed = seed
-        for fault in chance.sample(faults, 3):
-            how = {"count": chance.randint(1, 2)} if fault == "session-gone" else {"rate": 0.3, "count": 6}
-            emulator.faults.set(fault, on="upload", **how)
+        for fault in chance.sample(anywhere, 2):
+            emulator.faults.set(fault, on="upload", rate=0.3, count=6, after_bytes=chance.choice([None, "random"]))
+        fault = chance.choice(somewhere)
+        where = "upload.chunk" if fault == "return-corrupted-data" else ""
+        emulator.faults.set(fault, on=where, rate=0.3, count=1)
         data = noise(chance.randint(1, 8 * GRANULE), seed)
         read: list[int] = []
 
@@ -282,3 +291,10 @@ def test_hundreds_of_seeded_runs_end_whole(emulator: Emulator) -> None:
 
         assert file.sha256 == hashlib.sha256(data).hexdigest(), seed
         assert stored(emulator) == [file.sha256], seed
+        happened = sum(fault.happened for fault in emulator.faults)
+        begun = len(emulator.requests.of("upload.start"))
+        most = happened * GRANULE + (begun - 1) * len(data) + len(data)
+        assert sum(min(GRANULE, len(data) - offset) for offset in read) <= most, seed
+        sent_again += len(read) - -(-len(data) // GRANULE)
+        met += happened
+    print(f"500 uploads, {met} faults, {sent_again} chunks of 256 KiB sent again, none lost, doubled or corrupt")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weighlock.errors import ServiceRefused, ServiceUnreachable, UnreadableSource, UploadFailed
+from weighlock.gemini.errors import no_answer
 from weighlock.gemini.files import Files, FileState, RemoteFile, UploadProgress, UploadSession, UploadStatus
 from weighlock.gemini.http import Retry, may_pass
 from weighlock.io import Io
@@ -114,16 +115,19 @@ class _Upload:
         offset = 0
         while True:
             chunk = await self.io.call(self._read, offset, self._length(offset, begun.granularity_bytes))
+            failures = self._failures
             standing = await self._sent(begun, offset, chunk)
             if standing.status is UploadStatus.CANCELLED:
                 raise _Gone
             if standing.status is UploadStatus.FINAL:
                 return await self._finished(standing.file)
-            received = offset + len(chunk) if standing.received_bytes is None else standing.received_bytes
-            if not 0 <= received <= self.size_bytes:
+            received = standing.received_bytes or 0
+            if received > self.size_bytes:
                 raise _Gone
             if received > offset:
                 self._failures = 0
+            elif self._failures == failures:
+                await self._pause(no_answer(200, "but kept nothing of a chunk"), final=False)
             offset = received
             self._arrived(offset)
 
@@ -152,11 +156,20 @@ class _Upload:
         """Where the upload stands after a chunk was sent, or should have been."""
         last = offset + len(chunk) == self.size_bytes
         try:
-            return await self.files.send(session, offset, chunk, last=last)
+            standing = await self.files.send(session, offset, chunk, last=last)
         except (ServiceRefused, ServiceUnreachable) as error:
-            failed: ServiceRefused | ServiceUnreachable = error
+            return await self._asked(session, offset, error)
+        if standing.status is UploadStatus.ACTIVE and standing.received_bytes is None:
+            return await self._asked(session, offset, None)  # "active" was seen for a chunk of which a part arrived
+        return standing
+
+    async def _asked(
+        self, session: UploadSession, offset: int, failed: ServiceRefused | ServiceUnreachable | None
+    ) -> UploadProgress:
+        """Where the service says the upload stands."""
         while True:
-            await self._pause(failed, final=False)
+            if failed is not None:
+                await self._pause(failed, final=False)
             try:
                 standing = await self.files.query(session)
             except (ServiceRefused, ServiceUnreachable) as error:
@@ -165,7 +178,8 @@ class _Upload:
                 failed = error
                 continue
             received = standing.received_bytes or 0  # silence is none: google-cloud-cpp #7835
-            if standing.status is UploadStatus.ACTIVE and received == offset and not may_pass(failed):
+            stands_still = standing.status is UploadStatus.ACTIVE and received == offset
+            if stands_still and failed is not None and not may_pass(failed):
                 raise _refused(failed) from failed
             return UploadProgress(status=standing.status, received_bytes=received, file=standing.file)
 
