@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from weighlock import mime
 from weighlock.errors import UnreadableSource
 from weighlock.media.counted import CountRule, counted, seconds
-from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, FactSource, VideoFacts
+from weighlock.media.facts import (
+    AudioFacts,
+    DocumentFacts,
+    Facts,
+    FactSource,
+    TextFacts,
+    TextSizes,
+    VideoFacts,
+)
 from weighlock.media.tokens import Confidence, TokenRange
 from weighlock.planning.admit import LimitCheck, Verdict
+from weighlock.planning.identify import modality_of
 from weighlock.planning.weigh import Tally, Weighed
 from weighlock.request import Modality
 from weighlock.rules import Controls, ModelRules, estimate
@@ -159,6 +170,31 @@ def media_counted(
         )
         for tokens in longest
     )
+
+
+def corrected(
+    parts: Sequence[Weighed], text: Count | None, whole: Count | None, rules: ModelRules
+) -> tuple[TokenRange, ...]:
+    """Every part's tokens, counts taken for what they are good for: the text, and media nobody here can see."""
+    ranges = [tokens for part in parts for tokens in part.tokens if not isinstance(part.examined.facts, TextSizes)]
+    for part in parts:
+        if isinstance(part.examined.facts, TextSizes):
+            ranges += _text(part, part.examined.facts, text, rules)
+    unseen = [part for part in parts if is_unseen(part)]
+    kinds = {modality_of(mime.canonical(part.examined.declared_mime)) for part in unseen}
+    if whole is not None and len(kinds) == 1 and (kind := kinds.pop()) is not None:
+        seen = [part.examined.facts for part in parts if part.examined.facts is not None]
+        media = [facts for facts in seen if not isinstance(facts, TextFacts | TextSizes)]
+        words = Tally.of(tokens for tokens in ranges if tokens.modality is Modality.TEXT)
+        ranges += media_counted(whole, media, words, kind, unseen[0].controls, rules) or ()
+    return tuple(ranges)
+
+
+def _text(part: Weighed, sizes: TextSizes, text: Count | None, rules: ModelRules) -> tuple[TokenRange, ...]:
+    if text is None or not part.tokens:
+        return part.tokens
+    signatures = math.ceil(sizes.thought_signature_chars * rules.text.ratios.per_signature_char_high)
+    return (text_counted(text, part.tokens[0], rules, unmeasured=signatures),)
 
 
 def _sizes(rule: CountRule, least: int, most: int) -> tuple[Facts, Facts] | None:

@@ -105,8 +105,11 @@ def _figure(figure: Figure) -> str:
 
 
 def _count(rule: CountRule) -> str:
-    each = [_shape(rule.each)] if rule.each is not None else []
-    said = [" + ".join([*each, *([f"{rule.plus}"] if rule.plus or not each else [])])] if each or rule.plus else []
+    said = []
+    if rule.each is not None:
+        said.append(" + ".join([_shape(rule.each), *([f"{rule.plus}"] if rule.plus else [])]))
+    elif rule.plus:
+        said.append(f"{rule.plus} beside media alone")
     if rule.tokens_per_s:
         more = f" and one more every {rule.one_more_every_s} s" if rule.one_more_every_s else ""
         said.append(f"{rule.tokens_per_s} a second of sound{more}")
