@@ -44,7 +44,8 @@ def test_each_medium_is_off_in_its_known_way(wire: Wire) -> None:
     assert wire.counted("hi") == {"TEXT": 1}
     assert wire.counted(user(song, "hi")) == {"TEXT": 2, "AUDIO": 96}
     assert wire.billed(user(song, "hi"))["AUDIO"] == 75
-    assert wire.counted(user(film, "hi")) == {"TEXT": 2, "VIDEO": 400}
+    assert wire.counted(user(film, "hi")) == {"TEXT": 2, "VIDEO": 4 * (66 + 5 + 32)}
+    assert wire.counted(user(film, "hi"), name=FLASH_25) == {"TEXT": 2, "VIDEO": 400}
     assert wire.counted(user(pages, "hi")) == {"TEXT": 2, "IMAGE": 1120}
     assert wire.counted(user(pages, "hi"), name=FLASH_25) == {"TEXT": 2, "DOCUMENT": 516}
     assert wire.counted(user(shot, "hi"))["IMAGE"] == wire.billed(user(shot, "hi"))["IMAGE"]
@@ -57,7 +58,7 @@ def test_fps_and_a_parts_resolution_change_no_count(wire: Wire) -> None:
     fast = inline(FILM, "video/mp4", videoMetadata={"fps": 5})
     low = inline(SHOT, "image/png", mediaResolution={"level": "MEDIA_RESOLUTION_LOW"})
 
-    assert wire.counted(user(fast, "hi"))["VIDEO"] == 400
+    assert wire.counted(user(fast, "hi"))["VIDEO"] == 4 * 103
     assert wire.counted(user(low, "hi"))["IMAGE"] == 1100
 
 
@@ -71,6 +72,18 @@ def test_inside_a_whole_request_its_resolution_counts(wire: Wire) -> None:
     assert counted(inline(FILM, "video/mp4"), **HIGH) == 1202
     assert counted(inline(PDF, "application/pdf"), **HIGH) == 2242
     assert wire.counted(user(inline(SHOT, "image/png"), "hi"), vertex=True, generationConfig=LOW)["IMAGE"] < 280
+
+
+def test_what_it_counts_is_what_the_rules_say_of_counts(emulator: Emulator, wire: Wire) -> None:
+    before = emulator.rules
+    rule = 'modality = "AUDIO"\ntokens_per_s = 40\nsince = 2026-11-01\nsource = "ROK"\nconfidence = "assumed"'
+    emulator.lay_over(f'generation = "gemini-3"\nchecked_on = 2026-11-30\n[[counts]]\n{rule}\n')
+    try:
+        counted = wire.counted(user(inline(SONG, "audio/wav"), "hi"))["AUDIO"]
+    finally:
+        emulator.rules = before
+
+    assert counted == 120
 
 
 @proves("count-wrapped-wins", "count-wrapped-needs-model", "count-developer-fields")
