@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from weighlock.converters.wire import COUNT_TOKENS, REQUEST
 from weighlock.emulator import errors
@@ -128,7 +129,8 @@ def demand_media(intake: Intake) -> None:
     for one in weighed:
         if one.refused:
             raise errors.no_frames() if any("No frames" in reason for reason in one.refused) else errors.invalid()
-    if refused_together(weighed, intake.rules):
+    # How long a prompt is has words of its own, and countTokens counts one of any length.
+    if refused_together(weighed, replace(intake.rules.limits, context_tokens=None)):
         raise errors.invalid()
     least = intake.rules.limits.least_text_parts
     texts = sum(isinstance(part, TextPart) for turn in intake.request.turns for part in turn.parts)

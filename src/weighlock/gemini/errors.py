@@ -18,6 +18,8 @@ _LONGEST_MESSAGE = 400
 _FILE = re.compile(r"\bFile (?:files/)?([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)(?![\w-])")
 _QUERY = re.compile(r"(https?://[^\s?\"']{1,300})\?[^\s\"']*")
 _TITLE = re.compile(r"<title>([^<]{1,200})</title>", re.IGNORECASE)
+_TOO_LONG = re.compile(r"input token count \(?([\d,]+)\)? exceeds .{0,60}?tokens allowed \(?([\d,]+)", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"payload size exceeds the limit: ([\d,]+) bytes", re.IGNORECASE)
 _STORAGE = re.compile(r"file[_ ]?storage|storage (?:quota|limit|bytes)", re.IGNORECASE)
 
 
@@ -28,6 +30,9 @@ class Cause(StrEnum):
     """Gone, never there, or not ours; the same words are said to a project that has not paid."""
     FILE_NOT_ACTIVE = "file_not_active"
     STORAGE_FULL = "storage_full"
+    PROMPT_TOO_LONG = "prompt_too_long"
+    """More tokens than the model's context holds. `figures["counted"]` is the service's own word on the prompt."""
+    BODY_TOO_LARGE = "body_too_large"
     DAILY_QUOTA = "daily_quota"
     """Waiting a minute does not help."""
 
@@ -37,7 +42,8 @@ def refusal(
 ) -> ServiceRefused:
     """The error an answer stands for. Its message holds none of `hidden`, no key and no query of a URL.
 
-    `figures` also hold `cause` (a `Cause` or `None`) and `file`, the name of the file it speaks of.
+    `figures` also hold `cause` (a `Cause` or `None`); `file`, the name of the file it speaks of; `counted` and `limit`,
+    what it says of a request that is too long or too large.
     """
     error = _error(body)
     code = error.get("status")
@@ -45,6 +51,7 @@ def refusal(
     said = text if isinstance(text, str) and text else _without_markup(body)
     code = code if isinstance(code, str) and re.fullmatch(r"[A-Z_]{1,60}", code) else None
     named = _FILE.search(said)
+    counted, limit = _bounds(said)
     return ServiceRefused(
         f"the service refuses: {status}{f' {code}' if code else ''}: {_presentable(said, hidden)}",
         service_status=status,
@@ -52,6 +59,8 @@ def refusal(
         retry_after_s=_retry_after_s(headers, error, now),
         cause=_cause(status, code, said, error, named is not None),
         file=f"files/{named[1]}" if named else None,
+        counted=counted,
+        limit=limit,
     )
 
 
@@ -64,6 +73,8 @@ def no_answer(status: int, why: str) -> ServiceRefused:
         retry_after_s=None,
         cause=None,
         file=None,
+        counted=None,
+        limit=None,
     )
 
 
@@ -72,12 +83,29 @@ def _cause(status: int, code: str | None, said: str, error: Mapping[str, Any], n
         return Cause.FILE_MISSING
     if status == 400 and names_file and "ACTIVE" in said:
         return Cause.FILE_NOT_ACTIVE
+    if _TOO_LONG.search(said):
+        return Cause.PROMPT_TOO_LONG
+    if _TOO_LARGE.search(said):
+        return Cause.BODY_TOO_LARGE
     quotas = " ".join(_texts(error, "QuotaFailure", "quotaId"))
     if (status == 429 or code == "RESOURCE_EXHAUSTED") and _STORAGE.search(f"{said} {quotas}"):
         return Cause.STORAGE_FULL
     if status == 429 and "PerDay" in quotas:
         return Cause.DAILY_QUOTA
     return None
+
+
+def _bounds(said: str) -> tuple[int | None, int | None]:
+    """Tokens counted and the bound they break; of a body, its bound in bytes."""
+    if found := _TOO_LONG.search(said):
+        return _figure(found[1]), _figure(found[2])
+    found = _TOO_LARGE.search(said)
+    return None, _figure(found[1]) if found else None
+
+
+def _figure(digits: str) -> int | None:
+    bare = digits.replace(",", "")
+    return int(bare) if 0 < len(bare) <= 15 else None
 
 
 def _error(body: bytes) -> Mapping[str, Any]:

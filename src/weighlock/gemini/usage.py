@@ -79,7 +79,11 @@ def last_usage(chunks: Iterable[Any]) -> dict[str, Any]:
 
 
 def billed(
-    hops: Sequence[Mapping[str, Any]], sent: Iterable[TokenRange], *, unasked: Iterable[TokenRange] = ()
+    hops: Sequence[Mapping[str, Any]],
+    sent: Iterable[TokenRange],
+    *,
+    unasked: Iterable[TokenRange] = (),
+    context_tokens: int | None = None,
 ) -> Usage:
     """What a call cost.
 
@@ -88,6 +92,7 @@ def billed(
             which is told by `initialPromptTokenCount`.
         sent: What every medium and text of the request was expected to cost.
         unasked: What they would cost had no resolution been asked for, where one was.
+        context_tokens: The most a prompt of the model holds.
     """
     sent = tuple(sent)
     findings: list[Finding] = []
@@ -96,6 +101,9 @@ def billed(
     buckets = _buckets(hops, "promptTokensDetails")
     listed = sum(buckets.values())
     prompt = _prompt(totals, listed, findings)
+    if context_tokens is not None and prompt is not None and prompt > context_tokens * max(1, taken):
+        detail = f"{prompt:,} prompt tokens in {max(1, taken)} requests; the model holds {context_tokens:,}"
+        findings.append(Finding(code="beyond_context", detail=detail))
     by_modality, nameless = _as_sent(buckets, sent)
     unattributed = max(0, (prompt or 0) - listed) + nameless
     if unattributed:
