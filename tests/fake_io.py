@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from weighlock.io import AsyncIo, SyncIo, run
 
 T = TypeVar("T")
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the machine's certificates takes 30 ms a client
 Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
@@ -42,7 +44,7 @@ class FakeClock:
 
 class FakeSyncIo(SyncIo):
     def __init__(self, clock: FakeClock, transport: Any = None) -> None:
-        super().__init__(transport)
+        super().__init__(transport or httpx2.HTTPTransport(verify=_NO_TLS))
         self.now, self.monotonic, self.random, self.sleep = (  # type: ignore[method-assign]
             clock.now, clock.monotonic, clock.random, clock.sleep,
         )  # fmt: skip
@@ -50,7 +52,7 @@ class FakeSyncIo(SyncIo):
 
 class FakeAsyncIo(AsyncIo):
     def __init__(self, clock: FakeClock, transport: Any = None) -> None:
-        super().__init__(transport)
+        super().__init__(transport or httpx2.AsyncHTTPTransport(verify=_NO_TLS))
         self.now, self.monotonic, self.random, self.sleep = (  # type: ignore[method-assign]
             clock.now, clock.monotonic, clock.random, clock.sleep,
         )  # fmt: skip
