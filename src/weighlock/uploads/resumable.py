@@ -14,11 +14,14 @@ from weighlock.gemini.errors import no_answer
 from weighlock.gemini.files import Files, FileState, RemoteFile, UploadProgress, UploadSession, UploadStatus
 from weighlock.gemini.http import Retry, may_pass
 from weighlock.io import Io
+from weighlock.mime import canonical
+from weighlock.planning.identify import modality_of
 from weighlock.uploads.names import MOST_GENERATIONS
 from weighlock.uploads.source import UploadSource
 
 CHUNK_BYTES = 8 * 1024 * 1024
 MOST_RESTARTS = 2
+_YES = range(200, 300)
 _PAUSE = Retry(first_s=0.5, longest_s=32.0)
 _LEAST_DEADLINE_S = 600.0
 _SLOWEST_BYTES_PER_S = 1_000_000
@@ -133,6 +136,7 @@ class _Upload:
 
     async def _begun(self) -> UploadSession | RemoteFile:
         """A new upload; or the file, where it is there already."""
+        unaddressed = 0
         while True:
             try:
                 return await self.files.start(
@@ -142,8 +146,10 @@ class _Upload:
                     display_name=self.cargo.display_name,
                 )
             except (ServiceRefused, ServiceUnreachable) as error:
-                if error.figures.get("service_status") != 409:
-                    await self._pause(error)
+                status = error.figures.get("service_status")
+                if status != 409:
+                    unaddressed += status in _YES  # and no address: python-genai #501; again it may name one
+                    await self._pause(error, final=status not in _YES or unaddressed > MOST_RESTARTS)
                     continue
             known = await self._known()
             if known is not None and self._is_ours(known):
@@ -208,9 +214,15 @@ class _Upload:
         return self.cargo.name_of(self._generation)
 
     def _is_ours(self, file: RemoteFile) -> bool:
-        """Whether it is what was to arrive, as far as the service says."""
+        """Whether it is what was to arrive, as far as the service says.
+
+        A type it does not say is no matter: a request names it beside the reference. One of another kind is, for the
+        service reads the file as that: octets after a gateway took the headers off (litellm #9968).
+        """
         same_size = file.size_bytes in (None, self.size_bytes)
-        return same_size and file.sha256 in (None, self.cargo.sha256) and file.state is not FileState.FAILED
+        same_kind = not file.mime or modality_of(canonical(file.mime)) is modality_of(canonical(self.cargo.mime))
+        same = same_size and same_kind and file.sha256 in (None, self.cargo.sha256)
+        return same and file.state is not FileState.FAILED
 
     def _length(self, offset: int, granularity_bytes: int) -> int:
         """Of the next chunk, which ends where the service wants it to, or at the end."""
