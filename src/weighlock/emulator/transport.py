@@ -24,6 +24,10 @@ _PATIENCE_S = 10.0
 
 
 class _ResettableProtocol(HttpToolsProtocol):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.access_log = False  # whatever the host logs: addresses of uploads, and keys in queries, are secrets
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["extensions"] = {RESET: {"reset": self.reset}}

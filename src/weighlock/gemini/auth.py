@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from weighlock.errors import ConfigError, ServiceUnreachable
 from weighlock.io import Io
@@ -59,6 +59,9 @@ class ApiKey:
     def __repr__(self) -> str:
         return "ApiKey(…)"
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is neither stored nor copied; make the ApiKey where it is needed")
+
     async def headers(self, io: Io, *, fresh: bool = False) -> Mapping[str, str]:
         return {"x-goog-api-key": self._key}
 
@@ -79,6 +82,9 @@ class GoogleLogin:
 
     def __repr__(self) -> str:
         return "GoogleLogin(…)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a login is neither stored nor copied; make the GoogleLogin where it is needed")
 
     async def headers(self, io: Io, *, fresh: bool = False) -> Mapping[str, str]:
         known = self._credentials

@@ -225,8 +225,9 @@ class Service:
             status, headers = response.status, response.headers
             body = await response.read(_MOST_ANSWER_BYTES + 1)
         if not 200 <= status < 300:
-            hidden = self._credential.hidden() if self._credential is not None else ()
-            raise refusal(status, headers, body, self.io.now(), hidden)
+            keys = self._credential.hidden() if self._credential is not None else ()
+            query = urlsplit(request.url).query  # the key to an upload
+            raise refusal(status, headers, body, self.io.now(), (*keys, query) if query else keys)
         return Answer(status=status, headers=headers, json=_document(status, body))
 
 
