@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LEASE_S = 180.0
 """Longer than any single step of an upload; whoever goes on renews it."""
+_HASTE_S = 60.0
 FAILURE_KEPT_S = 86_400.0
 """So long nobody sends again what the service could not read."""
 
@@ -112,8 +113,15 @@ def content_row(sql: sqlite3.Connection, key: Key) -> sqlite3.Row | None:
 def is_leased(row: sqlite3.Row, now: datetime) -> bool:
     if row["owner"] is None:
         return False
-    left_s = row["leased_until"] - now.timestamp()
-    return 0 < left_s <= LEASE_S and not is_dead(row["owner"])  # more than a lease's time: the clock was set back
+    return runs(row["leased_until"], now, LEASE_S) and not is_dead(row["owner"])
+
+
+def runs(until: float, now: datetime, term_s: float) -> bool:
+    """Whether what was given for so long is not over. Far more than that left means that the clock was set back.
+
+    A little more is nothing: `now` was looked at before the other one's term began.
+    """
+    return 0 < until - now.timestamp() <= term_s + _HASTE_S
 
 
 def ahead_s(sql: sqlite3.Connection, account: str) -> float:

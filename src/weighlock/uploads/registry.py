@@ -107,16 +107,15 @@ class Registry:
         with self.file.reading() as sql:
             return entry_of(sql, content_row(sql, key), now)
 
-    def by_name(self, account: str, tenant: str, name: str, now: datetime) -> tuple[Entry, int] | None:
-        """The content a file of this name has, or had once, and of which round that file was."""
+    def by_name(self, account: str, tenant: str, name: str, now: datetime) -> Entry | None:
+        """The content a file of this name has, or had once."""
         with self.file.reading() as sql:
             found = sql.execute(
-                "SELECT contents.*, remotes.round AS named_round FROM remotes JOIN contents ON contents.id = content "
+                "SELECT contents.* FROM remotes JOIN contents ON contents.id = content "
                 "WHERE remotes.account = ? AND tenant = ? AND name = ?",
                 (account, tenant, name),
             ).fetchone()
-            entry = entry_of(sql, found, now)
-        return None if entry is None else (entry, found["named_round"])
+            return entry_of(sql, found, now)
 
     def is_others(self, account: str, tenant: str, name: str) -> bool:
         """Whether a file of this name is another tenant's."""
@@ -250,6 +249,12 @@ class Registry:
                 "UPDATE remotes SET given_up = 1, deleted = max(deleted, ?) WHERE account = ? AND name = ?",
                 (deleted, account, name),
             )
+
+    def postpone(self, account: str, name: str, now: datetime, seconds: float) -> None:
+        """Replacing this file ahead of its end did not succeed: not again so soon."""
+        with self.file.writing() as sql:
+            later = now.timestamp() + ahead_s(sql, account) + seconds
+            sql.execute("UPDATE remotes SET refresh_at = ? WHERE account = ? AND name = ?", (later, account, name))
 
     def set_clock(self, account: str, measured_s: float) -> None:
         """How far the service's clock is ahead of ours. Less than a second is no news: it tells no more of the time."""

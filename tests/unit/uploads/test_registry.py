@@ -100,6 +100,12 @@ def test_renewing_is_for_the_whole_time_again(registry: Registry) -> None:
     assert registry.claim(KEY, new_owner(), after(LEASE_S + 50), wanting=0, size_bytes=7) is None
 
 
+def test_who_looked_at_the_clock_before_the_lease_began_does_not_take_it(registry: Registry) -> None:
+    claimed(registry)
+
+    assert registry.claim(KEY, new_owner(), after(-1), wanting=0, size_bytes=7) is None
+
+
 def test_a_clock_set_back_frees_what_would_be_held_for_hours(registry: Registry) -> None:
     claimed(registry)
 
@@ -178,10 +184,10 @@ def test_a_name_leads_to_its_content_long_after_it_was_given_up(registry: Regist
     assert not is_usable(registry, NOW)
     registry.record(claimed(registry, wanting=1), file("files/two"), NOW, 0.5)
 
-    entry, round_of = registry.by_name("acme", "a", "files/one", NOW) or (None, 0)
+    entry = registry.by_name("acme", "a", "files/one", NOW)
 
     assert entry is not None
-    assert (entry.key, round_of, entry.round) == (KEY, 1, 2)
+    assert (entry.key, entry.round) == (KEY, 2)
     assert entry.remote is not None
     assert entry.remote.name == "files/two"
 
