@@ -24,6 +24,7 @@ WeighlockError
    ├─ FileProcessingFailed       the service took a file and could not read it
    ├─ FileNotReady(TimeoutError) the service is still reading a file, past the deadline
    ├─ StorageFull                the project's file storage has no room
+   ├─ StateUnavailable           our own registry cannot be read or written: damaged, locked, disk full
    └─ ReferenceUnrecoverable     a file of the service is gone, and nobody here has its bytes
 
 Messages quote figures and name the knob. They never hold media, keys or full URIs.
@@ -223,6 +224,12 @@ class StorageFull(ServiceError):
 
     code = "storage_full"
     http_status = 507
+
+
+class StateUnavailable(ServiceError):
+    """What weighlock remembers on this machine cannot be read or written."""
+
+    code = "state_unavailable"
 
 
 class ReferenceUnrecoverable(ServiceError):

@@ -33,6 +33,7 @@ DOORS = {
     },
     "pybase64": {"encoded.py"},
     "httpx2": {"io.py"},
+    "sqlite3": {"state.py"},
     "msgspec": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
     "prometheus_client": set(),

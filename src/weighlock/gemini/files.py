@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -62,6 +62,8 @@ class RemoteFile:
     expires_at: datetime | None = None
     error: str | None = None
     """Why it is FAILED."""
+    served_at: datetime | None = None
+    """When the service said so, by its own clock."""
 
 
 class UploadStatus(StrEnum):
@@ -276,7 +278,8 @@ def _progress(answer: Answer) -> UploadProgress:
 
 def _file(answer: Answer) -> RemoteFile:
     """The file an answer describes, bare or under `file`."""
-    return _described(answer.json.get("file", answer.json), answer.status)
+    file = _described(answer.json.get("file", answer.json), answer.status)
+    return replace(file, served_at=answer.served_at)
 
 
 def _described(said: Any, status: int) -> RemoteFile:

@@ -99,7 +99,7 @@ class _Upload:
                 file = await self._once()
             except _Gone:
                 continue
-            if self._is_ours(file):
+            if file.state is FileState.FAILED or self._is_ours(file):  # FAILED: there, and nothing the service can read
                 self._arrived(self.size_bytes)
                 return file
             # Told apart from a changed source: the same bytes may arrive whole the next time.
