@@ -94,7 +94,9 @@ class Files:
             return iter(tuple(self._kept.values()))
 
     def __len__(self) -> int:
-        return len(tuple(self))
+        with self._lock:
+            self._forget_expired()
+            return len(self._kept)
 
     def add(
         self, project: Project, name: str, *, version: str, mime: str, size_bytes: int, sha256: str,
