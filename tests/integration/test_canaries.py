@@ -21,10 +21,11 @@ from emulated import at, inline, user
 from fake_io import FACES, Face, FakeClock
 from integration.test_resumable_upload import Memory, noise
 from integration.test_traps_files import cargo
+from referenced import Bench, medium
 from traps import preflight
 from weighlock.cli import cli
 from weighlock.converters import rest_json
-from weighlock.emulator import Emulator
+from weighlock.emulator import Emulator, Remote
 from weighlock.errors import WeighlockError
 from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
 from weighlock.gemini.count import TokenCounter
@@ -33,6 +34,8 @@ from weighlock.gemini.http import Service, Target
 from weighlock.io import HttpRequest, Io
 from weighlock.planning.counting import Form
 from weighlock.request import Backend
+from weighlock.uploads.references import References
+from weighlock.uploads.repair import repaired
 from weighlock.uploads.resumable import Cargo, upload
 
 KEY = "AQ.canary-key-4711"
@@ -68,7 +71,7 @@ def credential(backend: Backend) -> Credential:
 @pytest.fixture(scope="module")
 def running() -> Iterator[Emulator]:
     with Emulator() as emulator:
-        emulator.faults.stall_s = 0.05
+        emulator.remotes[SIGNED] = Remote(data=media.picture((8, 8)), mime="image/png")
         yield emulator
 
 
@@ -269,6 +272,45 @@ def test_a_source_that_breaks_in_the_middle_says_nothing_either(
 
     assert "Input/output error" in told[0]
     demand_silence(*told, logged())
+
+
+# ---- references, and what is written down of them
+
+
+@each_face
+@pytest.mark.parametrize(
+    "fault", [None, "lose-final-response", "session-gone", "return-400", "return-reset-connection"]
+)
+def test_nothing_is_written_down_either(
+    face: Face, fault: str | None, emulator: Emulator, tmp_path: Path, logged: Callable[[], str]
+) -> None:
+    bench, told = Bench(face=face, emulator=emulator, folder=tmp_path, key=KEY), list[str]()
+
+    async def flow(references: References) -> None:
+        reference = await attempted(told, references.ensure(medium(b"a shot"), "image/png", tenant="a"))
+        if fault is not None:
+            emulator.faults.set(fault, on="upload" if fault.startswith("return") else "", rate=0.7)
+        await attempted(told, references.ensure(medium(b"another"), "image/png", tenant="a"))
+        bench.advance(3 * 86_400)
+        request = rest_json.parse(
+            {"contents": [user(at(reference.uri), at(SIGNED, "image/png"), "what is it?")]}
+        ).request
+        counter = TokenCounter(bench.service(references.io))
+        await attempted(
+            told, repaired(references, "a", request, lambda asked: counter.count(asked, MODEL, Form.WHOLE, timeout_s=9))
+        )
+        told.extend(said_by(one) for one in (references, references.registry, references.files, references.storage))
+
+    bench.run(flow)
+    bench.registry.close()
+
+    written = {path: path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file()}
+    assert written
+    told = [text.replace(SIGNED, "") for text in told]  # it stands in the request that is handed back
+    demand_silence(*told, *written.values(), logged())
+    uploads = {one.query.partition("upload_id=")[2].partition("&")[0] for one in emulator.requests.of("upload")} - {""}
+    assert uploads
+    assert all(upload_id not in text for upload_id in uploads for text in written.values())
 
 
 # ---- objects
