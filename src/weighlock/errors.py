@@ -16,7 +16,16 @@ WeighlockError
 │  └─ BudgetExceeded             a per-request limit would be broken
 └─ ServiceError                  outside: something we depend on did not answer
    ├─ ConfinementUnavailable     `safety.confinement: required`, and a limit is not in force here
-   └─ ProberUnavailable          the worker could not be started, or its queue is full
+   ├─ ProberUnavailable          the worker could not be started, or its queue is full
+   ├─ ServiceUnreachable         no answer: no connection, a timeout, one that broke off
+   ├─ ServiceRefused             the service answered with an error, or with what is no answer
+   ├─ CountFailed                `countTokens` did not say, and the policy is to refuse
+   ├─ UploadFailed               a file did not arrive whole
+   ├─ FileProcessingFailed       the service took a file and could not read it
+   ├─ FileNotReady(TimeoutError) the service is still reading a file, past the deadline
+   ├─ StorageFull                the project's file storage has no room
+   ├─ StateUnavailable           our own registry cannot be read or written: damaged, locked, disk full
+   └─ ReferenceUnrecoverable     a file of the service is gone, and nobody here has its bytes
 
 Messages quote figures and name the knob. They never hold media, keys or full URIs.
 """
@@ -160,3 +169,71 @@ class ProberUnavailable(ServiceError):
     """The confined worker could not be started, or its queue is full."""
 
     code = "prober_unavailable"
+
+
+class ServiceUnreachable(ServiceError):
+    """No answer: no connection, a timeout, or one that broke off.
+
+    `figures["unsent"]` says that the request cannot have reached the service.
+    """
+
+    code = "service_unreachable"
+    http_status = 504
+
+
+class ServiceRefused(ServiceError):
+    """The service answered with an error, or with what is no answer.
+
+    `figures` hold `service_status` (the HTTP status), `service_code` (`RESOURCE_EXHAUSTED`) and `retry_after_s`, each
+    `None` where it said none.
+    """
+
+    code = "service_refused"
+    http_status = 502
+
+
+class CountFailed(ServiceError):
+    """`countTokens` did not say what the request weighs, and the policy is to refuse."""
+
+    code = "count_failed"
+
+
+class UploadFailed(ServiceError):
+    """A file did not arrive whole; nothing of it is left at the service."""
+
+    code = "upload_failed"
+    http_status = 502
+
+
+class FileProcessingFailed(ServiceError):
+    """The service took a file and could not read it. Final: the same bytes fail again."""
+
+    code = "file_processing_failed"
+    http_status = 422
+
+
+class FileNotReady(ServiceError, TimeoutError):
+    """The service is still reading a file, past the deadline."""
+
+    code = "file_not_ready"
+    http_status = 504
+
+
+class StorageFull(ServiceError):
+    """The project's file storage has no room for a file."""
+
+    code = "storage_full"
+    http_status = 507
+
+
+class StateUnavailable(ServiceError):
+    """What weighlock remembers on this machine cannot be read or written."""
+
+    code = "state_unavailable"
+
+
+class ReferenceUnrecoverable(ServiceError):
+    """A file of the service is gone or not ours to see, and nobody here has its bytes."""
+
+    code = "reference_unrecoverable"
+    http_status = 410

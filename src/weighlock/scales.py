@@ -113,7 +113,7 @@ class Scales:
             tokens=load.tokens,
             cost=self._cost(load),
             verdict=verdict,
-            refused=(*refused_together(parts, self.rules), *refused_inline(parts, self.rules)),
+            refused=(*refused_together(parts, self.rules.limits), *refused_inline(parts, self.rules)),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
             explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
             text_rule=self.rules.text,

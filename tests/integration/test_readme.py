@@ -104,3 +104,12 @@ def test_every_command_shown_runs(command: str) -> None:
 
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert result.exit_code in (0, 3), result.output
+
+
+def test_the_example_of_the_emulator_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
+    example = next(block for block in blocks("python") if "Emulator" in block)
+
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
+
+    said = [line.split("#")[1].strip() for line in example.splitlines() if line.strip().startswith("print")]
+    assert capsys.readouterr().out.splitlines() == said

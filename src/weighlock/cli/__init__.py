@@ -21,10 +21,12 @@ _COMMANDS = {
     "check": "what files are, what they would cost, and whether an endpoint admits them",
     "fit": "make a request fit its endpoint's limits, and say what it took",
     "preview": "the picture or the frames as small as the model sees them, with what they cost",
+    "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",
+    "emulator": "a Gemini API on this machine, without a key, to develop and test against",
     "doctor": "what this machine can do, and what is in force",
 }
 EXIT_USAGE = 2

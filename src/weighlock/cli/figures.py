@@ -16,6 +16,7 @@ from weighlock.rules.wording import in_words, legend
 _WIDEST = 120
 _GROUPS: tuple[tuple[str, Callable[[InForce], bool]], ...] = (
     ("Tokens", lambda one: not one.inside_tools and " " not in one.name),
+    ("What countTokens says, which is not the bill", lambda one: one.name.startswith("counts ")),
     ("Media types taken", lambda one: not one.inside_tools and one.name.startswith("accepts ")),
     ("Limits of the service", lambda one: not one.inside_tools and one.name.startswith("limits ")),
     ("Inside tool results, where it differs", lambda one: one.inside_tools),

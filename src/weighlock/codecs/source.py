@@ -107,7 +107,8 @@ def _opened(part: MediaPart) -> OpenSource:
         case Base64() as encoded:
             return _of_bytes(encoded.decode())
         case Uri():
-            raise UnreadableSource("is a reference, and none is ever fetched here; its bytes were not looked at")
+            said = "is a reference, and none is ever fetched here; its bytes were not looked at"
+            raise UnreadableSource(said, reference=True)
         case bytes() | bytearray() | memoryview() as data:
             return _of_bytes(bytes(data))
         case file:

@@ -116,7 +116,7 @@ def _reference(uri: str, declared: str | None) -> Identified:
     claim = mime.canonical(declared) or mime.declared_from_name(split.path)
     return Identified(
         mime=claim,
-        modality=_modality_of(claim),
+        modality=modality_of(claim),
         declared_mime=declared,
         placement=Placement.FILES if _FILES_API.search(split.path) else Placement.URI,
         certain=False,
@@ -124,7 +124,7 @@ def _reference(uri: str, declared: str | None) -> Identified:
     )
 
 
-def _modality_of(claim: str | None) -> Modality | None:
+def modality_of(claim: str | None) -> Modality | None:
     if claim is None:
         return None
     if claim == "application/pdf":

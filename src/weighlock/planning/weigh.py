@@ -23,7 +23,7 @@ from weighlock.media.tokens import TokenRange
 from weighlock.mime import agrees, spelling
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.request import Carrier, Clip, Modality, Placement
-from weighlock.rules import Controls, ModelRules, estimate
+from weighlock.rules import Controls, ModelRules, RequestLimits, estimate
 
 _CONVERT_TO = {
     Modality.IMAGE: "image/png",
@@ -247,9 +247,9 @@ def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> It
         yield f"{what} {size:,} {unit}; the service takes {limit:,}: {remedy}"
 
 
-def refused_together(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, ...]:
+def refused_together(parts: Sequence[Weighed], limits: RequestLimits) -> tuple[str, ...]:
     """Why the service will refuse the request as a whole, though it would take each part and all their bytes."""
-    limits, counted = rules.limits, dict.fromkeys(Modality, 0)
+    counted = dict.fromkeys(Modality, 0)
     heard_s = 0
     for part in parts:
         examined = part.examined

@@ -9,6 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from weighlock.media.area import Area
+from weighlock.media.counted import CountRule
 from weighlock.media.rule import Rounding
 from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
@@ -83,7 +84,7 @@ class Limit:
     value: int
 
 
-Figure = Area | Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit
+Figure = Area | Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | CountRule | Accepted | Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

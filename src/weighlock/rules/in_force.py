@@ -108,6 +108,7 @@ def _only_in_tools(rules: ModelRules, name: str) -> dict[Way, Entry | None]:
 def _names() -> Iterator[str]:
     yield from _BY_WAY
     yield from (f"honours {control}" for control in WireControl)
+    yield from (f"counts {modality}" for modality in Modality)
     yield from (f"accepts {modality}" for modality in Modality)
     yield from (f"limits {limit}" for limit in LIMITS)
 
@@ -115,6 +116,8 @@ def _names() -> Iterator[str]:
 def _entry(rules: ModelRules, name: str, way: Way) -> Entry | None:
     section, _, which = name.partition(" ")
     match section:
+        case "counts":
+            return rules.count_entry(Modality(which))
         case "accepts":
             return rules.accept_entry(Modality(which), way[1], way[2])
         case "honours":

@@ -10,6 +10,7 @@ from typing import TypeVar
 from weighlock.media.area import Area
 from weighlock.media.audio import AudioRule
 from weighlock.media.controls import Controls
+from weighlock.media.counted import CountRule
 from weighlock.media.document import DocumentRule
 from weighlock.media.image import ImageRule
 from weighlock.media.rule import Provenance
@@ -144,6 +145,23 @@ class ModelRules:
     def text(self) -> TextRule:
         ratios, entry = self._figure(TextRatios, "text", _ANY_WAY)
         return TextRule(ratios=ratios, provenance=self._provenance(entry, Modality.TEXT))
+
+    @property
+    def counts(self) -> Mapping[Modality, CountRule]:
+        """What `countTokens` is known to say, by modality; nothing for what nobody has measured."""
+        return {modality: rule for modality, (rule, _) in self._counts().items()}
+
+    def count_entry(self, modality: Modality) -> Entry | None:
+        """Where that is known from."""
+        found = self._counts().get(modality)
+        return None if found is None else found[1]
+
+    def _counts(self) -> Mapping[Modality, tuple[CountRule, Entry]]:
+        return {
+            entry.figure.modality: (entry.figure, entry)
+            for entry in self.sections.get("counts", ())
+            if isinstance(entry.figure, CountRule)
+        }
 
     def accepted(
         self, carrier: Carrier = Carrier.USER, placement: Placement = Placement.INLINE

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
+from weighlock.media.counted import CountRule
 from weighlock.media.rule import Rounding
 from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
@@ -186,6 +187,19 @@ class _Reader:
             honoured=self.flag(table, "honoured", where),
         )
 
+    def counts(self, table: Table, where: str) -> CountRule:
+        def whole(key: str) -> int:
+            return self.count(table, key, where) if key in table else 0
+
+        return CountRule(
+            modality=self.word(Modality, table.get("modality"), f"{where}.modality"),
+            each=self.shape(table["each"], f"{where}.each") if "each" in table else None,
+            plus=whole("plus"),
+            tokens_per_s=whole("tokens_per_s"),
+            one_more_every_s=whole("one_more_every_s") or None,
+            bill_over=whole("bill_over"),
+        )
+
     def accepted(self, table: Table, where: str) -> Accepted:
         named = self.words(table, "modality", f"{where}.modality")
         mimes = self.words(table, "mimes", f"{where}.mimes")
@@ -303,7 +317,7 @@ def _is_source(item: tuple[str, object]) -> bool:
 
 
 def _names(
-    figure: type[Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | Accepted | Limit],
+    figure: type[Sampling | Rate | Sight | TextRatios | PartResolution | Honoured | CountRule | Accepted | Limit],
 ) -> tuple[str, ...]:
     return tuple(item.name for item in fields(figure))
 
@@ -322,6 +336,7 @@ _SECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Reader, Table, str], F
     "text": (_names(TextRatios), _Reader.ratios),
     "part_resolution": (_names(PartResolution), _Reader.part_resolution),
     "honours": (_names(Honoured), _Reader.honoured),
+    "counts": (_names(CountRule), _Reader.counts),
     "accepts": (_names(Accepted), _Reader.accepted),
     "limits": (_names(Limit), _Reader.limit),
 }

@@ -7,6 +7,7 @@ from math import isqrt
 from typing import assert_never
 
 from weighlock.media.area import Area, Dearest, Flat, Grid, Shape, Tiles
+from weighlock.media.counted import CountRule
 from weighlock.media.rule import Rounding
 from weighlock.media.text import TextRatios
 from weighlock.media.tokens import Confidence
@@ -94,11 +95,27 @@ def _figure(figure: Figure) -> str:
             )
         case PartResolution() | Honoured():
             return "counts" if figure.honoured else "does not count"
+        case CountRule():
+            return _count(figure)
         case Accepted():
             return ", ".join(figure.mimes) or "nothing"
         case Limit():
             return f"{figure.value:,}"
     assert_never(figure)
+
+
+def _count(rule: CountRule) -> str:
+    said = []
+    if rule.each is not None:
+        said.append(" + ".join([_shape(rule.each), *([f"{rule.plus}"] if rule.plus else [])]))
+    elif rule.plus:
+        said.append(f"{rule.plus} beside media alone")
+    if rule.tokens_per_s:
+        more = f" and one more every {rule.one_more_every_s} s" if rule.one_more_every_s else ""
+        said.append(f"{rule.tokens_per_s} a second of sound{more}")
+    if rule.bill_over:
+        said.append(f"{rule.bill_over} more is billed")
+    return ", ".join(said) or "nothing"
 
 
 def _shape(shape: Shape) -> str:

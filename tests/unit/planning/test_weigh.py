@@ -101,9 +101,9 @@ def test_a_request_past_the_context_or_with_too_many_films_is_told(rules: ModelR
     long = weigh(examined(recording(20_000)), Controls(), rules)
     short = weigh(examined(recording(4)), Controls(), rules)
 
-    assert "a prompt of 1,820,000 tokens" in refused_together([long], rules)[0]
-    assert "11 videos; the service takes 10" in refused_together([short] * 11, rules)[0]
-    assert refused_together([short] * 10, rules) == ()
+    assert "a prompt of 1,820,000 tokens" in refused_together([long], rules.limits)[0]
+    assert "11 videos; the service takes 10" in refused_together([short] * 11, rules.limits)[0]
+    assert refused_together([short] * 10, rules.limits) == ()
 
 
 def test_sums_are_by_modality_as_sent(rules: ModelRules) -> None:

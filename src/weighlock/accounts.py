@@ -1,0 +1,53 @@
+"""An account of the settings → the service it names, with its key or login."""
+
+from __future__ import annotations
+
+import os
+
+from weighlock.errors import ConfigError
+from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
+from weighlock.gemini.http import Service, Target
+from weighlock.io import Io
+from weighlock.request import Backend
+from weighlock.settings import Account
+from weighlock.written import read_text
+
+_LONGEST_KEY = 4_000
+_BASE_URLS = {Backend.DEVELOPER: "GOOGLE_GEMINI_BASE_URL", Backend.VERTEX: "GOOGLE_VERTEX_BASE_URL"}
+"""Where the SDK looks for a gateway's address."""
+
+
+def service_of(account: Account, io: Io, *, base_url: str | None = None) -> Service:
+    """The account's service. `base_url` leads to a gateway or an emulator; else the SDK's variable, else Google.
+
+    Raises:
+        ConfigError: no key where the account says it is, or an address that is none.
+    """
+    target = Target(
+        backend=account.backend,
+        base_url=base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
+        project=account.project,
+        location=account.location,
+    )
+    return Service(io, target, credential_of(account))
+
+
+def credential_of(account: Account) -> Credential:
+    """The account's key; on Vertex, the Google login of this machine where the account names no key.
+
+    Raises:
+        ConfigError: it is not where the account says. Nothing of it is repeated.
+    """
+    if account.api_key_file is not None:
+        try:
+            return ApiKey(read_text(account.api_key_file, _LONGEST_KEY))
+        except (OSError, ValueError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or "holds no key"
+            raise ConfigError(f"account {account.name}: api_key_file {account.api_key_file}: {why}") from None
+    if account.api_key_env is not None:
+        if key := os.environ.get(account.api_key_env):
+            return ApiKey(key)
+        raise ConfigError(f"account {account.name}: {account.api_key_env} is not set; it holds the API key")
+    if account.backend is Backend.VERTEX:
+        return GoogleLogin()
+    raise ConfigError(f"account {account.name} names no key; write api_key_env or api_key_file")

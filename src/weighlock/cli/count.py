@@ -1,0 +1,187 @@
+"""`weighlock count`: what the service counts of a request, beside what the rules say and what will be billed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from weighlock.accounts import service_of
+from weighlock.cli import render
+from weighlock.cli.fit_request import read_request
+from weighlock.cli.printable import printable
+from weighlock.cli.request_file import FORMS
+from weighlock.errors import ConfigError
+from weighlock.gemini.auth import ApiKey
+from weighlock.gemini.count import TokenCounter
+from weighlock.gemini.http import Service, Target
+from weighlock.io import SyncIo, run
+from weighlock.media.tokens import TokenRange
+from weighlock.planning.counting import Count, Form, corrected
+from weighlock.planning.weigh import Tally
+from weighlock.preflight import Preflight
+from weighlock.report import SCHEMA, Report
+from weighlock.request import Modality, Request
+from weighlock.scales import Asked, Scales
+from weighlock.settings import load
+
+_TIMEOUT_S = 60.0
+"""Nobody's request waits for it here, and it may carry media."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One request, checked, counted and corrected."""
+
+    report: Report
+    counts: dict[Form, Count]
+    corrected: tuple[TokenRange, ...]
+    against: str
+
+    def rows(self) -> Iterator[tuple[str, Tally | None, int | None, Tally | None]]:
+        """Modality, checked, counted under Google's bucket of that name, corrected; the sum last."""
+        whole = self.counts[Form.WHOLE]
+        sums = {kind: Tally.of(one for one in self.corrected if one.modality is kind) for kind in Modality}
+        others = [name for name in whole.by_modality if name not in tuple(Modality)]
+        for name in (*Modality, *others):
+            checked = self.report.tokens.get(name) if isinstance(name, Modality) else None
+            put_right = sums[name] if isinstance(name, Modality) and sums[name].high else None
+            counted = whole.by_modality.get(name)
+            if checked is not None or counted is not None or put_right is not None:
+                yield str(name), checked, counted, put_right
+        yield "total", Tally.of(self.report.tokens.values()), whole.total, Tally.of(self.corrected)
+
+    def as_dict(self) -> dict[str, Any]:
+        scale = self.report.scale
+        return {
+            "schema": SCHEMA,
+            "model": scale.model,
+            "backend": scale.backend,
+            "against": self.against,
+            "counts": {
+                form: {
+                    "total": one.total,
+                    "cached": one.cached,
+                    "stand_ins": one.stand_ins,
+                    "by_modality": {**one.by_modality},
+                }
+                for form, one in self.counts.items()
+            },
+            "modalities": {
+                name: {"checked": _bounds(checked), "counted": counted, "corrected": _bounds(put_right)}
+                for name, checked, counted, put_right in self.rows()
+            },
+        }
+
+
+def _bounds(tally: Tally | None) -> dict[str, int] | None:
+    return None if tally is None else {"low": tally.low, "likely": tally.likely, "high": tally.high}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH... | REQUEST")
+@click.option(
+    "--against",
+    type=click.Choice(["service", "emulator"]),
+    default="service",
+    show_default=True,
+    help="Who counts: the service, with the account's key, or the emulator on this machine, without one.",
+)
+@click.option("--endpoint", "-e", help="Whose account and model apply. Default: the `default` section.")
+@click.option("--model", "-m", help="Default: the request's, or the endpoint's.")
+@click.option("--base-url", metavar="URL", help="A gateway in front of the service.")
+@click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
+@click.option("--text", help="Prompt text that goes with the files.")
+@click.option("--as", "taken_as", type=click.Choice(["auto", "file", *FORMS]), default="auto", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def count(
+    paths: tuple[str, ...],
+    against: str,
+    endpoint: str | None,
+    model: str | None,
+    base_url: str | None,
+    config: Path | None,
+    text: str | None,
+    taken_as: str,
+    form: str,
+) -> None:
+    """Count a request, or files as one, and set it beside the rules: a count is not the bill.
+
+    Counted twice, whole and without its media; so the media inline in it are sent. What is counted of text is the best
+    there is to know of it; what is counted of media is put right by what is known of such counts.
+    """
+    settings = load(config)
+    with ExitStack() as stack:
+        preflight = stack.enter_context(Preflight(settings, preload=False))
+        _, request = read_request(paths, taken_as, text, stack, settings.safety.max_file_bytes)
+        asked = Asked(endpoint=endpoint, model=model)
+        scales = preflight.scales(replace(asked, model=model or request.model))
+        report = preflight.weigh_request(request, asked)
+        io = stack.enter_context(SyncIo())
+        if against == "emulator":
+            address = stack.enter_context(_emulator())
+            service = Service(io, Target(backend=scales.backend, base_url=address, project="p"), ApiKey("emulator"))
+        else:
+            service = service_of(scales.endpoint.account, io, base_url=base_url)
+        compared = _compared(preflight.screen(request, asked).request, report, scales, service, against)
+    if form == "json":
+        render.print_json(compared.as_dict())
+    else:
+        _print(compared, paths[0])
+
+
+def _compared(request: Request, report: Report, scales: Scales, service: Service, against: str) -> Compared:
+    counter = TokenCounter(service)
+    counts = {form: run(counter.count(request, scales.model, form, timeout_s=_TIMEOUT_S)) for form in Form}
+    put_right = corrected(report.parts, counts[Form.TEXT], counts[Form.WHOLE], scales.rules)
+    return Compared(report=report, counts=counts, corrected=put_right, against=against)
+
+
+@contextmanager
+def _emulator() -> Iterator[str]:
+    try:
+        from weighlock.emulator import Emulator
+    except ImportError:
+        raise ConfigError("the emulator needs more: pip install 'weighlock[service]'") from None
+    with Emulator() as emulator:
+        yield emulator.base_url
+
+
+def _print(compared: Compared, label: str) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from weighlock.cli.table import console
+
+    scale = compared.report.scale
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
+    table.add_column("modality")
+    for name in ("checked", "counted", "corrected"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, checked, counted, put_right in compared.rows():
+        said = "" if counted is None else f"{counted:,}"
+        table.add_row(printable(name), _in_words(checked), said, _in_words(put_right))
+    out = console()
+    head = f"{label} · {scale.model} on {scale.backend.value} · counted by the {compared.against}"
+    out.print(Text(printable(head), style="bold"))
+    out.print(table)
+    text = compared.counts[Form.TEXT]
+    notes = [
+        f"Without its media, {text.stand_ins} short texts in their place: {text.total:,} counted.",
+        "checked: by the rules alone · counted: in Google's buckets · corrected: what will be billed, as sent",
+    ]
+    if compared.against == "emulator":
+        notes.append("The emulator counts by the same rules: it proves how, never how much.")
+    for words in notes:
+        out.print(Text(words, style="dim"))
+
+
+def _in_words(tally: Tally | None) -> str:
+    if tally is None:
+        return ""
+    return f"{tally.likely:,}" if tally.low == tally.high else f"{tally.likely:,} ({tally.low:,}…{tally.high:,})"

@@ -1,0 +1,327 @@
+"""The life of a reference against the emulator, through both faces."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import media
+from fake_io import FACES, Face
+from referenced import KEY, PNG, Bench, async_for_real, medium, sync_for_real
+from weighlock.emulator import Emulator
+from weighlock.errors import (
+    FileProcessingFailed,
+    ReferenceUnrecoverable,
+    StorageFull,
+    UnreadableSource,
+    UploadFailed,
+)
+from weighlock.io import Io
+from weighlock.uploads.policy import DeleteRemote, UploadPolicy
+from weighlock.uploads.references import Reference
+
+DAY_S = 86_400
+SHOT = media.picture((64, 48))
+each_for_real = pytest.mark.parametrize("real", [sync_for_real, async_for_real])
+each_face = pytest.mark.parametrize("face", FACES)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Emulator]:
+    with Emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def emulator(running: Emulator) -> Emulator:
+    running.reset()
+    project = running.accounts.of_key(KEY)
+    project.paid, project.storage_bytes = True, 20_000_000_000
+    return running
+
+
+@pytest.fixture(params=FACES, ids=["sync", "async"])
+def bench(request: pytest.FixtureRequest, emulator: Emulator, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(face=request.param, emulator=emulator, folder=tmp_path)
+    yield made
+    made.registry.close()
+
+
+@pytest.fixture
+def one_face(emulator: Emulator, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(face=FACES[0], emulator=emulator, folder=tmp_path)
+    yield made
+    made.registry.close()
+
+
+def test_the_same_bytes_are_uploaded_once_and_used_again(bench: Bench) -> None:
+    first, second = bench.ensure(medium(SHOT)), bench.ensure(medium(SHOT, "another name"))
+
+    assert (first.reused, second.reused) == (False, True)
+    assert first.uri == second.uri
+    assert bench.uploads == 1
+
+
+def test_another_type_and_another_tenant_are_other_files(bench: Bench) -> None:
+    uris = {
+        bench.ensure(medium(SHOT)).uri,
+        bench.ensure(medium(SHOT), mime="image/webp").uri,
+        bench.ensure(medium(SHOT), tenant="b").uri,
+    }
+
+    assert len(uris) == bench.uploads == 3
+
+
+@each_for_real
+def test_a_film_is_waited_for_until_it_is_active(one_face: Bench, real: Any) -> None:
+    one_face.emulator.files.processing_s = 0.2
+
+    real(lambda io: one_face.references(io).ensure(medium(b"film"), "video/mp4", tenant="a"))
+
+    (file,) = one_face.emulator.files
+    assert file.state(one_face.emulator.clock.now()) == "ACTIVE"
+
+
+def test_a_file_the_service_cannot_read_is_not_sent_again_that_day(bench: Bench) -> None:
+    bench.emulator.files.processing_s = 0
+    bench.emulator.files.fail_next = "no video track"
+
+    for _ in range(2):
+        with pytest.raises(FileProcessingFailed, match="no video track"):
+            bench.ensure(medium(b"film"), mime="video/mp4")
+
+    assert bench.uploads == 1
+    assert names(bench) == set()
+    bench.advance(DAY_S)
+    assert not bench.ensure(medium(b"film"), mime="video/mp4").reused
+
+
+def test_an_expired_file_is_uploaded_again_with_margin(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.advance(2 * DAY_S - 500)
+
+    second = bench.ensure(medium(SHOT))
+
+    assert not second.reused
+    assert second.uri != first.uri
+    assert bench.uploads == 2
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_a_clock_that_is_hours_off_changes_nothing(bench: Bench, hours: int) -> None:
+    off_s = hours * 3600
+    bench.clock.passed_s += off_s
+    bench.ensure(medium(SHOT))
+    bench.advance(0.69 * 2 * DAY_S)
+
+    assert bench.ensure(medium(SHOT)).reused
+    bench.advance(0.31 * 2 * DAY_S - 500)
+    assert not bench.ensure(medium(SHOT)).reused
+
+
+def test_what_is_in_use_is_replaced_ahead_of_its_end(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.advance(0.95 * 2 * DAY_S)
+
+    second, third = bench.ensure(medium(SHOT)), bench.ensure(medium(SHOT))
+
+    assert not second.reused
+    assert third.reused
+    assert third.uri == second.uri != first.uri
+    assert bench.uploads == 2
+
+
+def test_where_that_fails_the_old_one_serves_and_it_is_not_tried_at_every_call(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.advance(0.95 * 2 * DAY_S)
+    bench.emulator.faults.set("return-400", on="upload.start")
+
+    try:
+        again = [bench.ensure(medium(SHOT)) for _ in range(3)]
+    finally:
+        bench.emulator.faults.clear()
+
+    assert {one.uri for one in again} == {first.uri}
+    assert bench.uploads == 2
+
+
+def test_an_upload_that_fails_leaves_the_way_free(bench: Bench) -> None:
+    bench.emulator.faults.set("return-400", on="upload.start", count=1)
+
+    with pytest.raises(UploadFailed):
+        bench.ensure(medium(SHOT))
+
+    assert not bench.ensure(medium(SHOT)).reused
+
+
+@each_for_real
+def test_many_flows_of_one_process_upload_once(one_face: Bench, real: Any) -> None:
+    bench = one_face
+
+    async def all_at_once(io: Io) -> list[Reference]:
+        references = bench.references(io)
+        asked = [references.ensure(medium(SHOT), PNG, tenant="a") for _ in range(100)]
+        return await io.gather(asked, at_most=100)
+
+    found = real(all_at_once)
+
+    assert bench.uploads == 1
+    assert len({one.uri for one in found}) == 1
+    assert sum(not one.reused for one in found) == 1
+
+
+# ---- room
+
+
+def full(bench: Bench, *, uploaded: int) -> list[Any]:
+    return [bench.ensure(medium(bytes([at]) * 1000)) for at in range(uploaded)]
+
+
+def names(bench: Bench) -> set[str]:
+    return {f"files/{file.name}" for file in bench.emulator.files}
+
+
+@each_face
+def test_a_quota_is_kept_by_the_longest_unused_of_the_tenants_own(
+    face: Face, emulator: Emulator, tmp_path: Path
+) -> None:
+    bench = Bench(face=face, emulator=emulator, folder=tmp_path, policy=UploadPolicy(quota_bytes=3500))
+    others = bench.ensure(medium(b"o" * 1000), tenant="b")
+    old, used = full(bench, uploaded=2)
+    bench.advance(3600)
+    bench.ensure(medium(b"\1" * 1000))
+
+    new = bench.ensure(medium(b"n" * 1000))
+
+    assert names(bench) == {others.name, used.name, new.name}
+    assert old.name not in names(bench)
+    with pytest.raises(StorageFull, match=r"uploads\.quota"):
+        bench.ensure(medium(b"m" * 1000))
+    bench.registry.close()
+
+
+def test_a_full_project_loses_our_oldest_and_nobody_elses(bench: Bench) -> None:
+    project = bench.emulator.accounts.of_key(KEY)
+    first, second = full(bench, uploaded=2)
+    project.storage_bytes = 2500
+    bench.advance(3600)
+    bench.ensure(medium(b"\0" * 1000))
+
+    third = bench.ensure(medium(b"t" * 1000))
+
+    assert names(bench) == {first.name, third.name}
+    assert second.name not in names(bench)
+    with pytest.raises(StorageFull):
+        bench.ensure(medium(b"x" * 2600), tenant="b")
+    assert names(bench) == {first.name, third.name}
+
+
+def test_after_request_deletes_once_nobody_needs_it(bench: Bench) -> None:
+    bench.policy = UploadPolicy(delete_remote=DeleteRemote.AFTER_REQUEST)
+    one, other = bench.ensure(medium(SHOT)), bench.ensure(medium(SHOT))
+
+    bench.run(lambda references: references.release([one]))
+    assert names(bench) == {one.name}
+
+    bench.run(lambda references: references.release([other]))
+    assert names(bench) == set()
+    assert not bench.ensure(medium(SHOT)).reused
+
+
+# ---- copies
+
+
+def copies(bench: Bench) -> list[Path]:
+    return sorted((bench.folder / "copies").glob("*"))
+
+
+def known(bench: Bench) -> Any:
+    (entry,) = bench.registry.entries(bench.clock.now())
+    return entry
+
+
+def test_bytes_we_would_not_see_again_are_kept_for_their_owner_only(bench: Bench) -> None:
+    bench.ensure(medium(SHOT))
+
+    (copy,) = copies(bench)
+    assert copy.read_bytes() == SHOT
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert stat.S_IMODE(copy.parent.stat().st_mode) == 0o700
+    assert known(bench).key.sha256 not in copy.name
+    bench.advance(3 * DAY_S)
+    again = bench.run(lambda references: references.renewed(known(bench)))
+    assert not again.reused
+
+
+def test_a_file_is_read_again_and_not_copied(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOT)
+    bench.ensure(medium(path))
+    bench.advance(3 * DAY_S)
+
+    assert copies(bench) == []
+    assert not bench.run(lambda references: references.renewed(known(bench))).reused
+    bench.advance(3 * DAY_S)
+    path.write_bytes(SHOT[::-1])
+    with pytest.raises(ReferenceUnrecoverable, match="nowhere here"):
+        bench.run(lambda references: references.renewed(known(bench)))
+
+
+def test_no_copies_are_kept_where_the_operator_wants_none(one_face: Bench) -> None:
+    one_face.policy = UploadPolicy(keep_copies_s=0)
+
+    one_face.ensure(medium(SHOT))
+
+    assert copies(one_face) == []
+
+
+def test_copies_end_some_time_after_their_last_use(one_face: Bench) -> None:
+    one_face.ensure(medium(SHOT))
+    one_face.advance(8 * DAY_S)
+
+    one_face.ensure(medium(b"other"))
+
+    (copy,) = copies(one_face)
+    assert copy.read_bytes() == b"other"
+
+
+def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(one_face: Bench) -> None:
+    one_face.policy = UploadPolicy(copies_cap_bytes=2500)
+    one_face.ensure(medium(b"o" * 1000), tenant="b")
+    full(one_face, uploaded=1)
+    one_face.advance(60)
+
+    one_face.ensure(medium(b"new" * 300))
+    one_face.ensure(medium(b"x" * 2000), tenant="c")
+
+    assert {copy.read_bytes() for copy in copies(one_face)} == {b"o" * 1000, b"new" * 300}
+
+
+# ---- what stays secret
+
+
+def test_neither_key_nor_upload_address_is_written_anywhere(one_face: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    one_face.emulator.faults.set("return-reset-connection", on="upload.finalize", count=1)
+    reference = one_face.ensure(medium(SHOT))
+    one_face.emulator.faults.set("return-400", on="upload.finalize", count=1)
+    with pytest.raises(UploadFailed) as failed:
+        one_face.ensure(medium(b"other"))
+
+    written = b"".join(path.read_bytes() for path in one_face.folder.rglob("*") if path.is_file())
+    logs = "".join(record.getMessage() for record in caplog.records if record.name != "uvicorn.access")
+    told = f"{logs}{failed.value!r}{failed.value.as_problem()}{reference!r}".encode()
+    for where in (written, told):
+        assert KEY.encode() not in where
+        assert b"upload_id" not in where
+        assert b"/upload/" not in where
+
+
+def test_a_source_that_is_not_there_is_the_callers_error(one_face: Bench) -> None:
+    with pytest.raises(UnreadableSource):
+        one_face.ensure(medium(Path("/nowhere")))

@@ -1,0 +1,224 @@
+"""The table of references, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from weighlock.gemini.files import FileState, RemoteFile
+from weighlock.uploads.entries import FAILURE_KEPT_S, LEASE_S, Entry, Key, Lease
+from weighlock.uploads.owners import is_dead, new_owner
+from weighlock.uploads.registry import MARGIN_S, Registry
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+KEY = Key(account="acme", tenant="a", sha256="5" * 64, mime="video/mp4")
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    opened = Registry(tmp_path / "uploads.db")
+    yield opened
+    opened.close()
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def claimed(registry: Registry, now: datetime = NOW, *, wanting: int = 0, owner: str = "", key: Key = KEY) -> Lease:
+    lease = registry.claim(key, owner or new_owner(), now, wanting=wanting, size_bytes=7)
+    assert lease is not None
+    return lease
+
+
+def file(name: str = "files/w1", created: datetime = NOW, hours: float = 48) -> RemoteFile:
+    return RemoteFile(
+        name=name,
+        uri=f"https://service/v1beta/{name}",
+        state=FileState.ACTIVE,
+        created_at=created,
+        expires_at=created + timedelta(hours=hours),
+    )
+
+
+def found(registry: Registry, now: datetime = NOW, key: Key = KEY) -> Entry:
+    entry = registry.find(key, now)
+    assert entry is not None
+    return entry
+
+
+def is_usable(registry: Registry, now: datetime) -> bool:
+    return found(registry, now).usable(now) is not None
+
+
+def test_one_claims_and_the_others_wait_until_it_is_recorded(registry: Registry) -> None:
+    lease = claimed(registry)
+
+    assert registry.claim(KEY, new_owner(), NOW, wanting=0, size_bytes=7) is None
+    assert found(registry).uploading
+    assert registry.record(lease, file(), NOW, 0.5)
+
+    known = found(registry)
+    assert known.usable(NOW) == known.remote
+    assert (known.round, known.uploading, known.size_bytes) == (1, False, 7)
+    assert known.remote is not None
+    assert known.remote.uri == "https://service/v1beta/files/w1"
+
+
+def test_who_saw_an_older_round_claims_nothing(registry: Registry) -> None:
+    registry.record(claimed(registry), file(), NOW, 0.5)
+
+    assert registry.claim(KEY, new_owner(), NOW, wanting=0, size_bytes=7) is None
+    assert claimed(registry, wanting=1).round == 2
+
+
+def test_a_lease_outlives_its_time_never_and_its_late_owner_writes_nothing(registry: Registry) -> None:
+    late = claimed(registry)
+    assert registry.claim(KEY, new_owner(), after(LEASE_S - 1), wanting=0, size_bytes=7) is None
+    next_one = claimed(registry, after(LEASE_S))
+
+    assert not registry.renew(late, after(LEASE_S))
+    assert not registry.record(late, file("files/late"), after(LEASE_S), 0.5)
+    assert not registry.fail(late, "unreadable", after(LEASE_S))
+    assert not registry.release(late)
+    assert registry.record(next_one, file("files/next"), after(LEASE_S), 0.5)
+    known = found(registry)
+    assert known.remote is not None
+    assert known.remote.name == "files/next"
+
+
+def test_renewing_is_for_the_whole_time_again(registry: Registry) -> None:
+    lease = claimed(registry)
+
+    assert registry.renew(lease, after(100))
+
+    assert registry.claim(KEY, new_owner(), after(LEASE_S + 50), wanting=0, size_bytes=7) is None
+
+
+def test_who_looked_at_the_clock_before_the_lease_began_does_not_take_it(registry: Registry) -> None:
+    claimed(registry)
+
+    assert registry.claim(KEY, new_owner(), after(-1), wanting=0, size_bytes=7) is None
+
+
+def test_a_clock_set_back_frees_what_would_be_held_for_hours(registry: Registry) -> None:
+    claimed(registry)
+
+    assert claimed(registry, after(-7200)).fence == 2
+
+
+def test_what_was_released_is_free(registry: Registry) -> None:
+    assert registry.release(claimed(registry))
+
+    assert claimed(registry).round == 1
+
+
+def test_a_lease_of_a_process_that_died_is_free_at_once(registry: Registry) -> None:
+    code = "from weighlock.uploads.owners import new_owner; print(new_owner())"
+    dead = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    claimed(registry, owner=dead)
+
+    assert is_dead(dead)
+    assert claimed(registry).fence == 2
+
+
+@pytest.mark.parametrize("owner", ["", "x", "elsewhere/pid:[4] 1 5 abc", "- 1 - abc"])
+def test_an_owner_somewhere_else_may_be_alive(owner: str) -> None:
+    assert not is_dead(owner)
+    assert not is_dead(new_owner())
+
+
+def test_a_file_is_used_no_more_some_time_before_it_ends(registry: Registry) -> None:
+    registry.record(claimed(registry), file(), NOW, 0.5)
+    end_s = 48 * 3600
+
+    assert is_usable(registry, after(end_s - MARGIN_S - 1))
+    assert not is_usable(registry, after(end_s - MARGIN_S))
+
+
+def test_a_short_life_has_a_short_margin(registry: Registry) -> None:
+    registry.record(claimed(registry), file(hours=0.1), NOW, 0.5)
+
+    assert is_usable(registry, after(300))
+    assert not is_usable(registry, after(330))
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_ends_are_told_by_the_services_clock(registry: Registry, hours: int) -> None:
+    registry.set_clock("acme", hours * 3600)
+    registry.record(claimed(registry), file(created=after(hours * 3600)), NOW, 0.5)
+    end_s = 48 * 3600 - MARGIN_S
+
+    assert is_usable(registry, after(end_s - 1))
+    assert not is_usable(registry, after(end_s))
+
+
+@pytest.mark.parametrize(("chance", "share"), [(0.0, 0.7), (0.5, 0.8), (1.0, 0.9)])
+def test_a_file_is_due_at_its_own_moment_and_only_while_it_is_usable(
+    registry: Registry, chance: float, share: float
+) -> None:
+    registry.record(claimed(registry), file(), NOW, chance)
+    due_s = share * 48 * 3600
+
+    assert not found(registry).is_due(after(due_s - 1))
+    assert found(registry).is_due(after(due_s + 1))
+    assert not found(registry).is_due(after(48 * 3600))
+
+
+def test_a_failure_is_believed_for_a_day(registry: Registry) -> None:
+    assert registry.fail(claimed(registry), "no video track", NOW)
+
+    known = found(registry)
+    assert (known.round, known.failed(NOW), known.remote) == (1, "no video track", None)
+    assert known.failed(after(FAILURE_KEPT_S)) is None
+
+
+def test_a_name_leads_to_its_content_long_after_it_was_given_up(registry: Registry) -> None:
+    registry.record(claimed(registry), file("files/one"), NOW, 0.5)
+    registry.give_up("acme", "files/one", deleted=True)
+    assert not is_usable(registry, NOW)
+    registry.record(claimed(registry, wanting=1), file("files/two"), NOW, 0.5)
+
+    entry = registry.by_name("acme", "a", "files/one", NOW)
+
+    assert entry is not None
+    assert (entry.key, entry.round) == (KEY, 2)
+    assert entry.remote is not None
+    assert entry.remote.name == "files/two"
+
+
+def test_no_tenant_and_no_account_sees_anothers(registry: Registry) -> None:
+    registry.record(claimed(registry), file(), NOW, 0.5)
+    other = Key(account="acme", tenant="b", sha256=KEY.sha256, mime=KEY.mime)
+
+    assert registry.find(other, NOW) is None
+    assert registry.by_name("acme", "b", "files/w1", NOW) is None
+    assert registry.by_name("other", "a", "files/w1", NOW) is None
+    assert registry.is_others("acme", "b", "files/w1")
+    assert not registry.is_others("acme", "a", "files/w1")
+    assert registry.entries(NOW, tenant="b") == []
+    assert [one.key for one in registry.entries(NOW)] == [KEY]
+
+
+def test_use_is_noted_now_and_then(registry: Registry) -> None:
+    claimed(registry)
+
+    registry.touch(KEY, after(30))
+    assert found(registry).used_at == NOW
+
+    registry.touch(KEY, after(90))
+    assert found(registry).used_at == after(90)
+
+
+def test_every_registry_of_a_file_has_its_secret(registry: Registry, tmp_path: Path) -> None:
+    again, other = Registry(tmp_path / "uploads.db"), Registry(tmp_path / "other.db")
+
+    assert again.secret == registry.secret
+    assert other.secret != registry.secret
+    again.close()
+    other.close()
