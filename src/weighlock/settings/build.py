@@ -48,6 +48,7 @@ _AS_WRITTEN = (
     "tool_media",
     "base64_in_tool_text",
     "local_work",
+    "prepare_deadline_s",
 )
 """Keys of an endpoint that need no building."""
 _KEPT = {"off": 0.0, "until_deleted": math.inf}

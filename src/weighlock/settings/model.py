@@ -176,6 +176,8 @@ class Endpoint:
     strip_metadata: bool = False
     """Whether what says where, when and by whom a medium was made is taken out before it is sent."""
     local_work: LocalWork = LocalWork.BYTES_ONLY
+    prepare_deadline_s: float = 10.0
+    """Our share of the caller's wait: past it what is left of the local work is not done."""
     history: History = field(default_factory=History)
     owner: str | None = None
     """Whom a refusal names."""

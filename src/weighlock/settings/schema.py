@@ -37,7 +37,6 @@ NOT_YET = frozenset(
         "observe",
         "count",
         "session",
-        "prepare_deadline_s",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -247,6 +246,9 @@ class EndpointSection(_Section):
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
     media: MediaSection | None = None
     local_work: LocalWork | None = Field(None, description="What may be done to the bytes of a medium.")
+    prepare_deadline_s: Annotated[Seconds, Field(gt=0)] | None = Field(
+        None, description="Past it local work is broken off, and the request goes without it or is refused."
+    )
     history: HistorySection | None = Field(None, description="Media re-sent from earlier turns.")
     owner: str | None = None
     labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")

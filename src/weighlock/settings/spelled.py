@@ -71,6 +71,7 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "strip_metadata": endpoint.strip_metadata,
         },
         "local_work": endpoint.local_work,
+        "prepare_deadline_s": Decimal(repr(endpoint.prepare_deadline_s)),
         "history": _history_document(endpoint.history),
         "labels": dict(endpoint.labels),
     }

@@ -172,13 +172,16 @@ def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> Non
     media = "{levers: [clip, fps], image: {floor: high}, video: {fps: 0.5, clip: last 60s, floor: {seconds: 20}}}"
     text = BASE.replace(
         "    mode: enforce\n",
-        f"    media: {media}\n    local_work: never\n    history: {{batch: 2, per_tool: true, older: low}}\n",
+        f"    media: {media}\n    local_work: never\n    prepare_deadline_s: 1.5m\n"
+        "    history: {batch: 2, per_tool: true, older: low}\n",
     )
 
     endpoint = loaded(tmp_path, text).endpoint("bug_triage")
 
     assert endpoint.levers == (Lever.CLIP, Lever.FPS)
     assert endpoint.local_work is LocalWork.NEVER
+    assert endpoint.prepare_deadline_s == 90.0
+    assert loaded(tmp_path, text).default.prepare_deadline_s == 10.0
     assert endpoint.history == History(keep_media=8, batch=2, per_tool=True, older=Older.LOW)
     assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
     video = endpoint.media[Modality.VIDEO]
@@ -464,7 +467,7 @@ class TestMistakes:
     def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
         assert said in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "prepare_deadline_s: 3", "count: {when: auto}"])
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "count: {when: auto}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:
@@ -486,6 +489,8 @@ class TestMistakes:
             ("backend: developer,", "backend: developer, api_key_file: key.txt,", "once"),
             ("project: acme", "api_key_file: ~nobody-here/key", "no home directory is known for"),
             ("    mode: enforce", "    models: a", "list"),
+            ("    mode: enforce", "    prepare_deadline_s: 0", "greater than 0"),
+            ("    mode: enforce", "    prepare_deadline_s: .inf", "a duration such as 60s or 2h"),
             ("  quiet:", "  quiet: 5", "must be a mapping of keys, not 5"),
             ("  quiet:", "  Quiet:", "lower-case"),
             ("  quiet:", "  qui-et:", "lower-case"),
