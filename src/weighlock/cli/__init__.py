@@ -23,6 +23,8 @@ _COMMANDS = {
     "preview": "the picture or the frames as small as the model sees them, with what they cost",
     "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
+    "upload": "bring files to the service once, and tell how to refer to them",
+    "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",

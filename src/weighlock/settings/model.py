@@ -18,6 +18,7 @@ from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWor
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
+from weighlock.uploads.policy import UploadPolicy
 from weighlock.written import listed, quoted
 
 BUILT_IN = "built in"
@@ -216,6 +217,15 @@ class Uploads:
     """What goes by reference instead of inline."""
 
     inline_below: InlineBelow = field(default_factory=InlineBelow)
+    policy: UploadPolicy = field(default_factory=UploadPolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where what is remembered on this machine is kept."""
+
+    dir: Path | None = None
+    """`None` is the user's own place for such things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +236,7 @@ class Settings:
     default: Endpoint
     endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
     uploads: Uploads = field(default_factory=Uploads)
+    state: State = field(default_factory=State)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
     encoding: Encoding = field(default_factory=Encoding)
