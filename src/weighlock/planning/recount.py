@@ -204,8 +204,9 @@ def _sizes(rule: CountRule, least: int, most: int, controls: Controls, media: in
             short, long = seconds(least, rule), seconds(most, rule)
             if short is None or long is None:
                 return None
-            begun = media - 1  # seconds of each are rounded, not those of the sum
-            short_s, long_s = max(0.0, short[0] - begun), min(long[1] + begun, media * controls.span_s(math.inf))
+            rounded_s = (media - 1) * max(1.0, 1 / (controls.fps or 1.0))  # each is, and not their sum
+            short_s = max(0.0, short[0] - rounded_s)
+            long_s = min(long[1], media * controls.span_s(math.inf)) + rounded_s
             if rule.modality is Modality.AUDIO:
                 return _sound(short_s), _sound(long_s)
             return _film(short_s, heard=False), _film(long_s, heard=True)
