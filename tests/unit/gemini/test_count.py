@@ -139,7 +139,8 @@ def test_a_request_of_nothing_is_not_asked_about(face: Face) -> None:
     assert face(flow, FakeClock()).total == 0
 
 
-def test_only_so_many_counts_are_remembered() -> None:
+@each_face
+def test_only_so_many_counts_are_remembered(face: Face) -> None:
     service = Scripted([answer({"totalTokens": 1 + n}) for n in range(4)])
 
     async def flow(io: Io) -> None:
@@ -148,6 +149,22 @@ def test_only_so_many_counts_are_remembered() -> None:
             body = {"contents": [{"role": "user", "parts": [{"text": words}]}]}
             await counter.count(rest_json.parse(body).request, "g", Form.TEXT)
 
-    FACES[0](flow, FakeClock(), service.transport)
+    face(flow, FakeClock(), service.transport)
 
     assert len(service.asked) == 4
+
+
+@each_face
+def test_many_ask_at_once_and_each_is_told_the_count_of_its_own(face: Face) -> None:
+    def counting(request: httpx2.Request) -> httpx2.Response:
+        (turn,) = json.loads(request.content)["generateContentRequest"]["contents"]
+        return answer({"totalTokens": len(turn["parts"][0]["text"])})
+
+    async def flow(io: Io) -> list[Count]:
+        counter = TokenCounter(Service(io, DEVELOPER, None))
+        bodies = [{"contents": [{"role": "user", "parts": [{"text": "a" * n}]}]} for n in (1, 2, 3) * 20]
+        return await io.gather([counter.count(rest_json.parse(body).request, "g", Form.TEXT) for body in bodies])
+
+    counts = face(flow, FakeClock(), httpx2.MockTransport(counting))
+
+    assert [count.total for count in counts] == [1, 2, 3] * 20
