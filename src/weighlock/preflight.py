@@ -1,5 +1,5 @@
-"""The order of steps in front of a model request. So far its offline half: identify → screen → probe → check → admit
-(`check`), → plan (`fit`) → transform (`carry_out`).
+"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit (`check`,
+`count`), → plan (`fit`) → transform (`carry_out`). Offline, but for the count: without it nothing leaves the machine.
 
 Nothing here decides or measures: each step asks the room that does.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
 from weighlock.examiner import Examiner
+from weighlock.io import AsyncIo, Io, SyncIo, run
 from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
@@ -33,6 +34,7 @@ from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
 if TYPE_CHECKING:
+    from weighlock.counting import Counters
     from weighlock.fitted import Fitted
 
 _MOST_TIMED = 64
@@ -51,11 +53,11 @@ class Screened:
 
 
 class Preflight:
-    """Weighs media offline. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
+    """Weighs media. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
-    tells seconds, for deadlines.
+    tells seconds, for deadlines; the two `Io`s are what waits for the service, in the blocking and in the async methods.
     """
 
     def __init__(
@@ -65,9 +67,13 @@ class Preflight:
         rules: RuleBook | None = None,
         preload: bool = True,
         clock: Callable[[], float] = time.monotonic,
+        io: SyncIo | None = None,
+        async_io: AsyncIo | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock
+        self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
+        self._counters: dict[int, Counters] = {}
         self.rules = rules or rule_book(settings)
         if preload:
             load_price_list()
@@ -90,9 +96,17 @@ class Preflight:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._async_io.close()
+        self.close()
+
     def close(self) -> None:
-        """Ends the worker. A later probe starts a new one."""
+        """Ends the worker and the connections of the blocking methods. A later call starts new ones."""
         self._examiner.close()
+        run(self._io.close())
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
@@ -169,13 +183,44 @@ class Preflight:
             MalformedRequest: a media resolution there is none of.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
+        return self._weighed_request(request, self._scales_for(request, asked), text, standing=standing)[0]
+
+    def count(self, request: Request, asked: Asked | None = None) -> Report:
+        """As `weigh_request`, with the service's own count where it can change the verdict (`count` of the endpoint).
+
+        A count is a call to the account's service: it takes a key, and where media are counted too it sends them. What
+        was asked, and how far the answer is to be trusted, is the report's `counted`; a count that failed is there as
+        well, and refuses the request only under `on_failure: reject`. The same content is asked about once.
+
+        Raises:
+            ConfigError: no such endpoint, or no key where its account says it is.
+            InputError: a medium cannot be read any more, or a media resolution there is none of.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
+        return run(self._counted(request, asked, self._io))
+
+    async def count_async(self, request: Request, asked: Asked | None = None) -> Report:
+        """As `count`, beside the event loop. Within `async with`, or the connections stay open."""
+        return await self._counted(request, asked, self._async_io)
+
+    async def _counted(self, request: Request, asked: Asked | None, io: Io) -> Report:
+        from weighlock.counting import Counters, counted
+
         scales = self._scales_for(request, asked)
+        report, sent = await io.call(self._weighed_request, request, scales, None)
+        counters = self._counters.setdefault(id(io), Counters(io))
+        return await counted(report, sent, scales, counters)
+
+    def _weighed_request(
+        self, request: Request, scales: Scales, text: str | None, *, standing: bool = True
+    ) -> tuple[Report, Request]:
+        """The receipt, and what would be sent."""
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
         report = replace(self._weighed(scales, examined, text, standing=standing), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
-        return replace(report, confinement=self.confinement()) if looked_at else report
+        return (replace(report, confinement=self.confinement()) if looked_at else report), screened.request
 
     def fit(self, request: Request, asked: Asked | None = None) -> Fitted:
         """The mildest way to hold the endpoint's limits, by its levers in its order, set on the request.

@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from weighlock.count_report import Counted, counted_dict
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun, TextFacts, TextSizes, VideoFacts
 from weighlock.media.text import TextRule
 from weighlock.media.tokens import weakest
@@ -76,6 +77,8 @@ class Report:
     """What each carrier may hold, and what became of it; of a whole request only."""
     text_rule: TextRule | None = None
     """What text costs here, to tell what media hidden in a tool's text would have cost as such."""
+    counted: Counted | None = None
+    """What the service was asked before the verdict; `None` where it was not."""
 
     @property
     def total(self) -> Tally:
@@ -99,6 +102,7 @@ class Report:
             **self.sums_dict(),
             "refusal": self.refusal,
             "screening": self.screening and screening_dict(self.screening, self.parts, self.text_rule),
+            "counted": self.counted and counted_dict(self.counted),
             "weighed": "together",
             "confinement": self.confinement and dict(self.confinement),
         }

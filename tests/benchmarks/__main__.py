@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "src")]
 
-from benchmarks import files, folders, pictures, requests, startup, transforms  # noqa: E402
+from benchmarks import files, folders, pictures, requests, startup, transforms, uploads  # noqa: E402
 from benchmarks.harness import Comparison, as_table  # noqa: E402
 
 BENCHES = {
@@ -29,6 +29,7 @@ BENCHES = {
     "requests": requests.requests,
     "startup": startup.startup,
     "transforms": transforms.transforms,
+    "uploads": uploads.uploads,
 }
 
 

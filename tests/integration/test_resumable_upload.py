@@ -267,34 +267,3 @@ def test_a_film_is_waited_for_and_a_broken_one_says_why(face: Face, emulator: Em
         return await files.wait_until_active(film, within_s=60)
 
     assert face(flow, FakeClock()).state is FileState.ACTIVE
-
-
-@pytest.mark.slow
-def test_hundreds_of_seeded_runs_end_whole(emulator: Emulator) -> None:
-    """Every run meets faults at random places; all of them pass, so every upload arrives."""
-    anywhere = ["return-503", "return-408", "return-reset-connection", "return-503-after-commit", "lose-response"]
-    somewhere = ["partial-commit", "lose-final-response", "session-gone", "return-corrupted-data"]
-    sent_again = met = 0
-    for seed in range(500):
-        emulator.reset()
-        chance = random.Random(seed)
-        emulator.faults.seed = seed
-        for fault in chance.sample(anywhere, 2):
-            emulator.faults.set(fault, on="upload", rate=0.3, count=6, after_bytes=chance.choice([None, "random"]))
-        fault = chance.choice(somewhere)
-        where = "upload.chunk" if fault == "return-corrupted-data" else ""
-        emulator.faults.set(fault, on=where, rate=0.3, count=1)
-        data = noise(chance.randint(1, 8 * GRANULE), seed)
-        read: list[int] = []
-
-        file = uploaded(FACES[seed % 2], emulator, cargo(data, Memory(data, read.append)), chunk_bytes=GRANULE)
-
-        assert file.sha256 == hashlib.sha256(data).hexdigest(), seed
-        assert stored(emulator) == [file.sha256], seed
-        happened = sum(fault.happened for fault in emulator.faults)
-        begun = len(emulator.requests.of("upload.start"))
-        most = happened * GRANULE + (begun - 1) * len(data) + len(data)
-        assert sum(min(GRANULE, len(data) - offset) for offset in read) <= most, seed
-        sent_again += len(read) - -(-len(data) // GRANULE)
-        met += happened
-    print(f"500 uploads, {met} faults, {sent_again} chunks of 256 KiB sent again, none lost, doubled or corrupt")

@@ -27,7 +27,8 @@ from weighlock.gemini.usage import billed
 from weighlock.io import Io
 from weighlock.media.facts import TextSizes
 from weighlock.media.tokens import TokenRange
-from weighlock.planning.counting import Count, Form, corrected, text_counted
+from weighlock.planning.counting import Count, Form
+from weighlock.planning.recount import corrected, text_counted
 from weighlock.planning.weigh import Tally
 from weighlock.report import Report
 from weighlock.request import Backend, MediaResolution, Modality
@@ -278,7 +279,10 @@ def test_whatever_keeps_the_service_from_counting_the_estimate_stands_and_is_nev
     emulator.faults.set(fault, on="count")
 
     async def flow(io: Io) -> Count | CountFailed:
-        return await TokenCounter(service(emulator, io, backend)).ask(request, NEW, Form.TEXT)
+        try:
+            return await TokenCounter(service(emulator, io, backend)).count(request, NEW, Form.TEXT)
+        except CountFailed as error:
+            return error
 
     answer = face(flow, FakeClock())
 

@@ -60,6 +60,12 @@ ENDPOINT = sections(
     tool_media=st.sampled_from(["filter", "relocate", "reject"]),
     base64_in_tool_text=st.sampled_from(["lift", "note", "keep"]),
     output_tokens=st.none() | sections(expected=COUNTS),
+    count=st.none()
+    | sections(
+        when=st.none() | st.sampled_from(["auto", "always", "off"]),
+        timeout_s=st.none() | st.decimals("0.1", 60, places=1),
+        on_failure=st.none() | st.sampled_from(["estimate", "reject"]),
+    ),
     limits=st.none() | sections(prompt_tokens=COUNTS, cost_usd=USD, media_parts=COUNTS, bytes=COUNTS, tokens=TOKENS),
     windows=st.none() | sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),
     media=st.none() | sections(image=STILL, document=STILL, video=MOVING),

@@ -20,9 +20,9 @@ from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
 from weighlock.io import SyncIo, run
-from weighlock.media.tokens import TokenRange
-from weighlock.planning.counting import Count, Form, corrected
-from weighlock.planning.weigh import Tally
+from weighlock.planning.counting import Count, Form
+from weighlock.planning.recount import corrected
+from weighlock.planning.weigh import Tally, Weighed, by_modality
 from weighlock.preflight import Preflight
 from weighlock.report import SCHEMA, Report
 from weighlock.request import Modality, Request
@@ -39,21 +39,21 @@ class Compared:
 
     report: Report
     counts: dict[Form, Count]
-    corrected: tuple[TokenRange, ...]
+    corrected: tuple[Weighed, ...]
     against: str
 
     def rows(self) -> Iterator[tuple[str, Tally | None, int | None, Tally | None]]:
         """Modality, checked, counted under Google's bucket of that name, corrected; the sum last."""
         whole = self.counts[Form.WHOLE]
-        sums = {kind: Tally.of(one for one in self.corrected if one.modality is kind) for kind in Modality}
+        sums = by_modality(self.corrected)
         others = [name for name in whole.by_modality if name not in tuple(Modality)]
         for name in (*Modality, *others):
             checked = self.report.tokens.get(name) if isinstance(name, Modality) else None
-            put_right = sums[name] if isinstance(name, Modality) and sums[name].high else None
+            put_right = sums.get(name) if isinstance(name, Modality) else None
             counted = whole.by_modality.get(name)
             if checked is not None or counted is not None or put_right is not None:
                 yield str(name), checked, counted, put_right
-        yield "total", Tally.of(self.report.tokens.values()), whole.total, Tally.of(self.corrected)
+        yield "total", Tally.of(self.report.tokens.values()), whole.total, Tally.of(sums.values())
 
     def as_dict(self) -> dict[str, Any]:
         scale = self.report.scale

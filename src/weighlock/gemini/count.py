@@ -14,7 +14,7 @@ from typing import Any
 from weighlock.converters.rest_json import document
 from weighlock.errors import CountFailed, ServiceError, ServiceRefused, ServiceUnreachable
 from weighlock.gemini.http import Retry, Service, Target
-from weighlock.planning.counting import Count, CountPolicy, Form, OnCountFailure
+from weighlock.planning.counting import Count, Form
 from weighlock.request import Backend, MediaPart, OpaquePart, Part, Request, TextPart, ToolResultPart, Turn
 
 STAND_IN = "."
@@ -35,23 +35,6 @@ class TokenCounter:
         self._most = remembered
         self._known: OrderedDict[bytes, Count] = OrderedDict()
         self._lock = threading.Lock()
-
-    async def ask(
-        self, request: Request, model: str, form: Form, policy: CountPolicy | None = None
-    ) -> Count | CountFailed:
-        """The count; or, under `on_failure: estimate`, why there is none.
-
-        Raises:
-            CountFailed: under `on_failure: reject`.
-            InputError: a medium of the request cannot be read.
-        """
-        policy = policy or CountPolicy()
-        try:
-            return await self.count(request, model, form, timeout_s=policy.timeout_s)
-        except CountFailed as error:
-            if policy.on_failure is OnCountFailure.REJECT:
-                raise
-            return error
 
     async def count(self, request: Request, model: str, form: Form, *, timeout_s: float = 2.0) -> Count:
         """What the service counts of the request, or of all but its media.
@@ -143,7 +126,7 @@ def without_media(request: Request) -> tuple[Request, int]:
 def _read(answer: Mapping[str, Any]) -> Count:
     total = _whole(answer.get("totalTokens"))
     if not total:  # an empty answer and a 0 both were seen for requests that were not empty
-        raise CountFailed("the service counts nothing for a request that holds something", service_status=200)
+        raise CountFailed("not counted: the service says nothing of a request that holds something", service_status=200)
     details = answer.get("promptTokensDetails")
     by_modality: dict[str, int] = {}
     for detail in details if isinstance(details, list) else ():

@@ -11,6 +11,7 @@ from typing import Any
 
 from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Override, Rates
+from weighlock.planning.counting import CountPolicy
 from weighlock.planning.levers import EVERY_LEVER, Floor
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
@@ -113,6 +114,7 @@ def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Accou
         account=next(iter(accounts.values())) if account is None else accounts[account],
         models=None if models is None else tuple(models),
         output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
+        count=CountPolicy(**{key: value for key, value in (values.get("count") or {}).items() if value is not None}),
         limits=_limits(values.get("limits") or {}),
         windows=_windows(values.get("windows") or {}),
         media=_media(media),

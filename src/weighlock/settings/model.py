@@ -14,6 +14,7 @@ from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
+from weighlock.planning.counting import CountPolicy
 from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
@@ -170,6 +171,7 @@ class Endpoint:
     tool_media: ToolMedia = ToolMedia.FILTER
     base64_in_tool_text: Base64InToolText = Base64InToolText.LIFT
     output_tokens: OutputTokens = field(default_factory=OutputTokens)
+    count: CountPolicy = field(default_factory=CountPolicy)
     limits: Limits = field(default_factory=Limits)
     windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
+from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
 from weighlock.request import Backend, Content
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
@@ -35,7 +36,6 @@ NOT_YET = frozenset(
         "state.url_env",
         "service",
         "observe",
-        "count",
         "session",
     }
 )
@@ -231,6 +231,12 @@ class OutputTokensSection(_Section):
     expected: Count | None = Field(None, description="Left out, only the input is priced.")
 
 
+class CountSection(_Section):
+    when: When | None = Field(None, description="auto: where the service's count can change the verdict.")
+    timeout_s: Annotated[Seconds, Field(gt=0, le=60)] | None = Field(None, description="Of the count, retry included.")
+    on_failure: OnCountFailure | None = Field(None, description="Where the service does not say.")
+
+
 class EndpointSection(_Section):
     account: str | None = None
     model: str | None = Field(None, description="Used when a request names none.")
@@ -243,6 +249,7 @@ class EndpointSection(_Section):
     tool_media: ToolMedia | None = Field(None, description="Media a tool result cannot carry, such as audio and video.")
     base64_in_tool_text: Base64InToolText | None = Field(None, description="Media a tool returns as base64 text.")
     output_tokens: OutputTokensSection | None = None
+    count: CountSection | None = Field(None, description="The service asked before the verdict.")
     limits: LimitsSection | None = Field(None, description="Of one request, inclusive.")
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
     media: MediaSection | None = None

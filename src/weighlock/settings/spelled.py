@@ -57,6 +57,11 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
         "tool_media": endpoint.tool_media,
         "base64_in_tool_text": endpoint.base64_in_tool_text,
         "output_tokens": {"expected": endpoint.output_tokens.expected},
+        "count": {
+            "when": endpoint.count.when,
+            "timeout_s": Decimal(repr(endpoint.count.timeout_s)),
+            "on_failure": endpoint.count.on_failure,
+        },
         "limits": {
             "prompt_tokens": limits.prompt_tokens,
             "cost_usd": limits.cost_usd,

@@ -17,7 +17,7 @@ from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.errors import Cause
 from weighlock.gemini.http import Service, Target
 from weighlock.io import Io
-from weighlock.planning.counting import Count, CountPolicy, Form, OnCountFailure
+from weighlock.planning.counting import Count, Form
 from weighlock.request import Backend, Request
 
 each_face = pytest.mark.parametrize("face", FACES)
@@ -48,13 +48,19 @@ def answer(body: Any) -> httpx2.Response:
 
 
 def asked(
-    face: Face, script: Script, form: Form = Form.TEXT, target: Target = DEVELOPER, times: int = 1, **policy: Any
+    face: Face, script: Script, form: Form = Form.TEXT, target: Target = DEVELOPER, times: int = 1
 ) -> tuple[list[Count | CountFailed], Scripted]:
     service = Scripted(script)
 
     async def flow(io: Io) -> list[Count | CountFailed]:
         counter = TokenCounter(Service(io, target, ApiKey("k")))
-        return [await counter.ask(request(), "gemini-3.8-flash", form, CountPolicy(**policy)) for _ in range(times)]
+        return [await told(counter) for _ in range(times)]
+
+    async def told(counter: TokenCounter) -> Count | CountFailed:
+        try:
+            return await counter.count(request(), "gemini-3.8-flash", form)
+        except CountFailed as failure:
+            return failure
 
     return face(flow, FakeClock(), service.transport), service
 
@@ -109,14 +115,12 @@ def test_nothing_counted_for_something_is_an_error(face: Face, empty: dict[str, 
 
 
 @each_face
-def test_a_failure_is_told_or_raised_as_the_endpoint_wants(face: Face) -> None:
+def test_a_failure_says_what_the_service_said(face: Face) -> None:
     gone = said(403, "PERMISSION_DENIED", "You do not have permission to access the File ab1 or it may not exist.")
     (told,), _ = asked(face, [gone])
 
     assert isinstance(told, CountFailed)
     assert (told.figures["cause"], told.figures["file"]) == (Cause.FILE_MISSING, "files/ab1")
-    with pytest.raises(CountFailed):
-        asked(face, [gone], on_failure=OnCountFailure.REJECT)
 
 
 @each_face
@@ -135,7 +139,8 @@ def test_a_request_of_nothing_is_not_asked_about(face: Face) -> None:
     assert face(flow, FakeClock()).total == 0
 
 
-def test_only_so_many_counts_are_remembered() -> None:
+@each_face
+def test_only_so_many_counts_are_remembered(face: Face) -> None:
     service = Scripted([answer({"totalTokens": 1 + n}) for n in range(4)])
 
     async def flow(io: Io) -> None:
@@ -144,6 +149,22 @@ def test_only_so_many_counts_are_remembered() -> None:
             body = {"contents": [{"role": "user", "parts": [{"text": words}]}]}
             await counter.count(rest_json.parse(body).request, "g", Form.TEXT)
 
-    FACES[0](flow, FakeClock(), service.transport)
+    face(flow, FakeClock(), service.transport)
 
     assert len(service.asked) == 4
+
+
+@each_face
+def test_many_ask_at_once_and_each_is_told_the_count_of_its_own(face: Face) -> None:
+    def counting(request: httpx2.Request) -> httpx2.Response:
+        (turn,) = json.loads(request.content)["generateContentRequest"]["contents"]
+        return answer({"totalTokens": len(turn["parts"][0]["text"])})
+
+    async def flow(io: Io) -> list[Count]:
+        counter = TokenCounter(Service(io, DEVELOPER, None))
+        bodies = [{"contents": [{"role": "user", "parts": [{"text": "a" * n}]}]} for n in (1, 2, 3) * 20]
+        return await io.gather([counter.count(rest_json.parse(body).request, "g", Form.TEXT) for body in bodies])
+
+    counts = face(flow, FakeClock(), httpx2.MockTransport(counting))
+
+    assert [count.total for count in counts] == [1, 2, 3] * 20

@@ -56,25 +56,27 @@ def test_a_file_is_read_as_the_service_writes_it(face: Face) -> None:
     )  # fmt: skip
 
 
+@each_face
 @pytest.mark.parametrize(
     "fields",
     [{"state": 3}, {"state": "NEW"}, {"sizeBytes": "-1"}, {"sha256Hash": "%%"}, {"createTime": "yesterday"},
      {"expirationTime": "2026-13-40T99:00:00Z"}, {"error": []}, {"uri": 4}],
 )  # fmt: skip
-def test_what_cannot_be_understood_of_a_file_is_unknown(fields: dict[str, Any]) -> None:
+def test_what_cannot_be_understood_of_a_file_is_unknown(face: Face, fields: dict[str, Any]) -> None:
     service = Scripted([described(**fields)])
 
-    file = FACES[0](lambda io: files(io).get("files/a"), FakeClock(), service.transport)
+    file = face(lambda io: files(io).get("files/a"), FakeClock(), service.transport)
 
     assert file == RemoteFile(name="files/a", uri=None, state=FileState.UNSPECIFIED)
 
 
+@each_face
 @pytest.mark.parametrize("body", [{}, {"name": "models/x"}, {"name": "files/../x"}, {"file": 3}])
-def test_what_describes_no_file_is_no_answer(body: Any) -> None:
+def test_what_describes_no_file_is_no_answer(face: Face, body: Any) -> None:
     service = Scripted([httpx2.Response(200, json=body)])
 
     with pytest.raises(ServiceRefused):
-        FACES[0](lambda io: files(io).get("files/a"), FakeClock(), service.transport)
+        face(lambda io: files(io).get("files/a"), FakeClock(), service.transport)
 
 
 @pytest.mark.parametrize("written", [DIGEST, DIGEST.upper(), base64.b64encode(DIGEST.encode()).decode(),
@@ -142,6 +144,7 @@ def test_deleting_says_whether_there_was_anything(face: Face) -> None:
     assert face(twice, FakeClock(), service.transport) == [True, False]
 
 
+@each_face
 @pytest.mark.parametrize(
     ("url", "followed"),
     [
@@ -154,7 +157,7 @@ def test_deleting_says_whether_there_was_anything(face: Face) -> None:
         ("", False),
     ],
 )
-def test_bytes_go_to_the_service_and_nowhere_else(url: str, followed: bool) -> None:
+def test_bytes_go_to_the_service_and_nowhere_else(face: Face, url: str, followed: bool) -> None:
     service = Scripted([httpx2.Response(200, headers={"X-Goog-Upload-URL": url, "X-Goog-Upload-Status": "active"})])
 
     async def flow(io: Io) -> UploadSession | None:
@@ -163,7 +166,7 @@ def test_bytes_go_to_the_service_and_nowhere_else(url: str, followed: bool) -> N
         except ServiceRefused:
             return None
 
-    session = FACES[0](flow, FakeClock(), service.transport)
+    session = face(flow, FakeClock(), service.transport)
 
     assert (session is not None) is followed
     assert session is None or url not in repr(session)

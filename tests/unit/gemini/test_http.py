@@ -199,6 +199,7 @@ def test_nothing_the_service_says_back_holds_the_key(face: Face) -> None:
         assert not any(secret in text for secret in (KEY, "AIza", "key=abc"))
 
 
+@each_face
 @pytest.mark.parametrize(
     ("status", "code", "message", "cause", "file"),
     [
@@ -214,9 +215,9 @@ def test_nothing_the_service_says_back_holds_the_key(face: Face) -> None:
     ],
 )  # fmt: skip
 def test_refusals_something_can_be_done_about_say_which(
-    status: int, code: str, message: str, cause: Cause | None, file: str | None
+    face: Face, status: int, code: str, message: str, cause: Cause | None, file: str | None
 ) -> None:
-    answer, _, _ = call(FACES[0], [said(status, code, message)])
+    answer, _, _ = call(face, [said(status, code, message)])
 
     assert isinstance(answer, ServiceRefused)
     assert (answer.figures["cause"], answer.figures["file"]) == (cause, file)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,13 +21,12 @@ from weighlock.planning.counting import (
     Form,
     When,
     form_wanted,
-    media_counted,
-    text_counted,
 )
 from weighlock.planning.limits import Limits
 from weighlock.planning.load import Load
+from weighlock.planning.recount import corrected, media_counted, text_counted
 from weighlock.planning.weigh import CostRange, Examined, Tally, Weighed, weigh
-from weighlock.request import Backend, Modality
+from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.rules import Controls, ModelRules, RuleBook, estimate
 
 AUTO = CountPolicy()
@@ -43,7 +43,7 @@ def text(rules: ModelRules) -> Weighed:
 
 
 @pytest.fixture
-def unseen() -> Weighed:
+def blind() -> Weighed:
     return failed(UnreadableSource("is a reference", reference=True))
 
 
@@ -79,11 +79,11 @@ def test_in_between_for_what_no_count_of_text_settles_there_is_none(rules: Model
     assert wanted([film, text], Limits(prompt_tokens=film.total.high + text.total.low - 1)) is None
 
 
-def test_what_nobody_here_can_see_is_counted_whole_where_a_limit_is_at_stake(unseen: Weighed, text: Weighed) -> None:
-    assert wanted([unseen, text], Limits(prompt_tokens=100_000)) is Form.WHOLE
+def test_what_nobody_here_can_see_is_counted_whole_where_a_limit_is_at_stake(blind: Weighed, text: Weighed) -> None:
+    assert wanted([blind, text], Limits(prompt_tokens=100_000)) is Form.WHOLE
     assert wanted([text], Limits(prompt_tokens=100_000), known_model=False) is Form.WHOLE
-    assert wanted([unseen, text], Limits(media_parts=3)) is None
-    assert wanted([unseen, text], Limits(prompt_tokens=10)) is None
+    assert wanted([blind, text], Limits(media_parts=3)) is None
+    assert wanted([blind, text], Limits(prompt_tokens=10)) is None
 
 
 def test_what_is_refused_anyway_is_not_counted(shot: Weighed, text: Weighed) -> None:
@@ -103,10 +103,12 @@ def test_a_limit_in_usd_is_counted_for_too(shot: Weighed, text: Weighed) -> None
     assert form_wanted([shot, text], verdict, AUTO, known_model=True) is Form.TEXT
 
 
-def test_always_and_off_are_as_they_say(shot: Weighed, unseen: Weighed) -> None:
+def test_always_and_off_are_as_they_say(shot: Weighed, blind: Weighed) -> None:
     assert wanted([shot], Limits(), CountPolicy(when=When.ALWAYS)) is Form.TEXT
-    assert wanted([shot, unseen], Limits(), CountPolicy(when=When.ALWAYS)) is Form.WHOLE
-    assert wanted([unseen], Limits(prompt_tokens=1), CountPolicy(when=When.OFF)) is None
+    assert wanted([shot, blind], Limits(), CountPolicy(when=When.ALWAYS)) is Form.WHOLE
+    broken = failed(MalformedMedia("broken"))
+    assert wanted([broken, blind], Limits(), CountPolicy(when=When.ALWAYS)) is Form.TEXT
+    assert wanted([blind], Limits(prompt_tokens=1), CountPolicy(when=When.OFF)) is None
 
 
 def test_a_counted_text_is_billed_one_more_and_stand_ins_are_none_of_it(rules: ModelRules, text: Weighed) -> None:
@@ -133,35 +135,122 @@ def test_a_count_of_a_model_nobody_measured_only_widens(book: RuleBook, text: We
 
 @given(
     kind=st.sampled_from([Modality.VIDEO, Modality.AUDIO, Modality.DOCUMENT]),
-    length=st.integers(1, 7_000),
+    lengths=st.lists(st.integers(1, 2_000), min_size=1, max_size=4),
     sound=st.booleans(),
     words=st.integers(0, 5_000),
     fps=st.sampled_from([None, 0.5, 2.0]),
+    resolution=st.sampled_from([MediaResolution.UNSPECIFIED, MediaResolution.LOW, MediaResolution.HIGH]),
+    clip=st.none() | st.tuples(st.integers(0, 500), st.integers(1, 500)),
+    reads=st.booleans(),
 )
 def test_the_count_of_unseen_media_bounds_what_they_are_billed(
-    kind: Modality, length: int, sound: bool, words: int, fps: float | None
+    kind: Modality,
+    lengths: list[int],
+    sound: bool,
+    words: int,
+    fps: float | None,
+    resolution: MediaResolution,
+    clip: tuple[int, int] | None,
+    reads: bool,
 ) -> None:
+    """Whether or not the service's count `reads` the clip."""
     rules = RuleBook.packaged().for_model("gemini-3.8-flash", Backend.DEVELOPER, DAY)
-    hidden: Facts
-    match kind:
-        case Modality.VIDEO:
-            hidden = recording(length, sound=sound)
-        case Modality.AUDIO:
-            hidden = song(length)
-        case _:
-            hidden = paper(length)
+    controls = Controls(fps=fps, media_resolution=resolution)
+    if clip is not None:
+        start, length = clip
+        pages = {"first_page": start + 1, "last_page": start + length}
+        span = {"start_offset_s": float(start), "end_offset_s": float(start + length)}
+        controls = replace(controls, **(pages if kind is Modality.DOCUMENT else span))
+    hidden, cut = ([medium(kind, length, sound) for length in lengths] for _ in "12")
+    if clip is not None and reads:
+        cut = [medium(kind, max(0, min(length, sum(clip)) - clip[0]), sound) for length in lengths]
     known = screenshot()
-    controls = Controls(fps=fps)
-    total = counted([known, hidden], rules.counts)
+    total = counted([known, *cut], rules.counts)
     assert total is not None
     count = Count(total=total + words, covers=Form.WHOLE, model="m", by_modality={Modality.TEXT: words})
 
-    told = media_counted(count, [known], Tally(), kind, controls, rules)
+    told = media_counted(count, [known], Tally(), kind, controls, rules, media=len(hidden))
 
     assert told is not None
     bounds = {tokens.modality: tokens for tokens in told}
-    for billed in estimate(hidden, controls, rules).tokens:
-        assert bounds[billed.modality].low <= billed.likely <= bounds[billed.modality].high
+    billed: dict[Modality, int] = {}
+    for facts in hidden:
+        for tokens in estimate(facts, controls, rules).tokens:
+            billed[tokens.modality] = billed.get(tokens.modality, 0) + tokens.likely
+    for modality, sum_ in billed.items():
+        assert bounds[modality].low <= sum_ <= bounds[modality].high
+
+
+def medium(kind: Modality, length: int, sound: bool) -> Facts:
+    match kind:
+        case Modality.VIDEO:
+            return recording(length, sound=sound)
+        case Modality.AUDIO:
+            return song(length)
+        case _:
+            return paper(length)
+
+
+def unseen(mime: str, **asked: Any) -> Weighed:
+    error = UnreadableSource("is a reference", reference=True)
+    there = Examined(label="there", declared_mime=mime, error=error)
+    return Weighed(examined=there, controls=Controls(**asked), error=error)
+
+
+def test_a_sum_of_unseen_media_stands_with_the_first_of_them(rules: ModelRules, text: Weighed) -> None:
+    total = counted([song(60), song(30)], rules.counts)
+    assert total is not None
+    count = Count(total=total, covers=Form.WHOLE, model="m", by_modality={Modality.TEXT: 0})
+
+    words, first, second = corrected([text, unseen("audio/mpeg"), unseen("audio/mpeg")], None, count, rules)
+
+    assert words == text
+    assert (first.error, second.error, second.tokens) == (None, None, ())
+    assert first.total.low <= 2_250 <= first.total.high < 2_400
+    assert "counted together with there" in second.notes
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        [unseen("audio/mpeg"), unseen("video/mp4")],
+        [unseen("audio/mpeg"), unseen("audio/mpeg", start_offset_s=3.0)],
+        [unseen("image/png", part_resolution=MediaResolution.ULTRA_HIGH)],
+        [unseen("image/png", part_resolution=MediaResolution.LOW)],
+        [unseen("application/x-unknown")],
+    ],
+)
+def test_what_a_sum_cannot_tell_apart_or_no_count_covers_stays_unknown(
+    hidden: list[Weighed], rules: ModelRules
+) -> None:
+    count = Count(total=5_000, covers=Form.WHOLE, model="m", by_modality={Modality.TEXT: 0})
+
+    assert corrected(hidden, None, count, rules) == tuple(hidden)
+
+
+def test_a_picture_nobody_sees_is_billed_what_counts_of_it_where_both_have_one_shape(
+    rules: ModelRules, book: RuleBook, shot: Weighed
+) -> None:
+    count = Count(total=1_101, covers=Form.WHOLE, model="m", by_modality={Modality.TEXT: 1})
+    tiled = book.for_model("gemini-2.5-flash", Backend.VERTEX, DAY)
+
+    (told,) = corrected([unseen("image/png")], None, count, rules)
+    (not_told,) = corrected([unseen("image/png")], None, count, tiled)
+
+    assert shot.total.likely == told.total.high == 1_100
+    assert not_told.error is not None
+
+
+def test_the_whole_of_a_model_nobody_measured_is_as_dear_as_its_count_and_no_cheaper(
+    book: RuleBook, shot: Weighed, text: Weighed
+) -> None:
+    unknown = book.for_model("gemini-9", Backend.DEVELOPER, DAY)
+    high = shot.total.high + text.total.high
+
+    for counted_, told_high in ((high + 500, high + 500), (high - 500, high)):
+        told = corrected([shot, text], None, Count(total=counted_, covers=Form.WHOLE, model="m"), unknown)
+
+        assert Tally.of(part.total for part in told).high == told_high
 
 
 def test_without_its_own_figure_the_text_is_taken_off_as_estimated(rules: ModelRules) -> None:

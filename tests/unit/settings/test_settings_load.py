@@ -10,6 +10,7 @@ import pytest
 
 from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
+from weighlock.planning.counting import CountPolicy, OnCountFailure, When
 from weighlock.planning.levers import CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
@@ -109,6 +110,24 @@ def test_an_endpoint_of_no_words_is_the_default_under_another_name(tmp_path: Pat
         settings.default.limits,
         settings.default.windows,
         settings.default.account,
+    )
+
+
+def test_what_is_said_of_counting_merges_and_the_rest_is_built_in(tmp_path: Path) -> None:
+    text = BASE.replace("    mode: enforce", "    mode: enforce\n    count: {timeout_s: 1.5, on_failure: reject}")
+
+    settings = loaded(tmp_path, text, WEIGHLOCK_DEFAULT__COUNT__WHEN="always")
+
+    assert settings.default.count == CountPolicy(when=When.ALWAYS)
+    assert settings.endpoint("bug_triage").count == CountPolicy(
+        when=When.ALWAYS, timeout_s=1.5, on_failure=OnCountFailure.REJECT
+    )
+
+
+@pytest.mark.parametrize("value", ["{timeout_s: 0}", "{timeout_s: 2h}", "{when: never}", "{on_failure: retry}", "2"])
+def test_a_wish_about_counting_that_is_none_is_a_mistake(tmp_path: Path, value: str) -> None:
+    assert "endpoints.bug_triage.count" in only_mistake(
+        tmp_path, BASE.replace("    mode: enforce", f"    count: {value}")
     )
 
 
@@ -483,7 +502,7 @@ class TestMistakes:
     def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
         assert said in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "count: {when: auto}"])
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:
