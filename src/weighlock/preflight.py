@@ -57,7 +57,7 @@ class Preflight:
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
-    tells seconds, for deadlines; the two `Io`s are what waits for the service, in the blocking and in the async methods.
+    tells seconds, for deadlines; the two `Io`s are what waits for the service, in blocking and in async methods.
     """
 
     def __init__(
