@@ -1,15 +1,19 @@
-"""An account of the settings → the service it names, with its key or login."""
+"""An account of the settings → the service it names, with its key or login, and the files it has there."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from weighlock.errors import ConfigError
 from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
 from weighlock.gemini.http import Service, Target
 from weighlock.io import Io
 from weighlock.request import Backend
-from weighlock.settings import Account
+from weighlock.settings import Account, Settings
+from weighlock.uploads.copies import Copies
+from weighlock.uploads.references import References
+from weighlock.uploads.registry import Registry
 from weighlock.written import read_text
 
 _LONGEST_KEY = 4_000
@@ -51,3 +55,43 @@ def credential_of(account: Account) -> Credential:
     if account.backend is Backend.VERTEX:
         return GoogleLogin()
     raise ConfigError(f"account {account.name} names no key; write api_key_env or api_key_file")
+
+
+# ---- its files
+
+
+def state_folder(settings: Settings | None) -> Path:
+    """Where what is remembered on this machine is kept."""
+    if settings is not None and settings.state.dir is not None:
+        return settings.state.dir
+    from platformdirs import user_state_path
+
+    return user_state_path("weighlock")
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The registry of references on this machine; the caller closes it. Raises what it does."""
+    return Registry(state_folder(settings) / "uploads.db")
+
+
+def copies_of(settings: Settings, registry: Registry) -> Copies:
+    """The copies that belong to it."""
+    return Copies(state_folder(settings) / "copies", registry, settings.uploads.policy)
+
+
+def references_of(settings: Settings, registry: Registry, name: str, service: Service) -> References:
+    """The files an account has at its service. The same name at another address is another account."""
+    return References(
+        service.io,
+        service,
+        registry,
+        account=account_id(name, service.target),
+        policy=settings.uploads.policy,
+        copies=copies_of(settings, registry),
+        max_bytes=settings.safety.max_file_bytes,
+    )
+
+
+def account_id(name: str, target: Target) -> str:
+    """Whose files they are, in the registry."""
+    return f"{name}@{target.root.partition('://')[2]}"

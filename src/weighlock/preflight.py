@@ -1,14 +1,15 @@
-"""The order of steps in front of a model request. So far its offline half: identify → probe → check → admit.
+"""The order of steps in front of a model request. So far its offline half: identify → screen → probe → check → admit
+(`check`), → plan (`fit`) → transform (`carry_out`).
 
 Nothing here decides or measures: each step asks the room that does.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -53,11 +54,20 @@ class Preflight:
     """Weighs media offline. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
-    that may need neither; in a threaded program a fork in the middle of such an import would hang the child.
+    that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
+    tells seconds, for deadlines.
     """
 
-    def __init__(self, settings: Settings, *, rules: RuleBook | None = None, preload: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        rules: RuleBook | None = None,
+        preload: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.settings = settings
+        self._clock = clock
         self.rules = rules or rule_book(settings)
         if preload:
             load_price_list()
@@ -147,8 +157,12 @@ class Preflight:
         """
         return self._screened(request, self._scales_for(request, asked))
 
-    def weigh_request(self, request: Request, asked: Asked | None = None, *, text: str | None = None) -> Report:
+    def weigh_request(
+        self, request: Request, asked: Asked | None = None, *, text: str | None = None, standing: bool = True
+    ) -> Report:
         """What a request would cost once screened, part by part, and whether the endpoint admits it.
+
+        Not `standing`, all that the endpoint sets on media is taken to be in the request already.
 
         Raises:
             ConfigError: no such endpoint.
@@ -159,7 +173,7 @@ class Preflight:
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
-        report = replace(self._weighed(scales, examined, text), screening=screened.screening)
+        report = replace(self._weighed(scales, examined, text, standing=standing), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
         return replace(report, confinement=self.confinement()) if looked_at else report
 
@@ -194,32 +208,29 @@ class Preflight:
         """The works of a plan, done in the confined worker, and the request with what came of them.
 
         The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
-        done. The same object where there is nothing to do.
+        done. The same object where there is nothing to do. Past the endpoint's `prepare_deadline_s` (or `deadline_s` of
+        `asked`) it is the plan without that work, and `late` says so; whether that fits is for `fits` to say.
 
         Raises:
-            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            InputError: a medium cannot be worked on as planned, or not in time and not be sent without.
             Cancelled: `cancelled` said so.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        from weighlock import fitting
-
-        screening = fitted.before.screening
-        if not fitted.works or screening is None:
+        if not fitted.works:
             return fitted
-        made: dict[int, Made] = {}
-        files: dict[int, bytes] = {}
-        parts: dict[int, MediaPart] = {}
-        for at, one in enumerate(fitted.shaped):
-            if one.work is not None:
-                part = one.finding.shaped or one.finding.part
-                tell = partial(progress, at) if progress else None
-                files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
-                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime, region=None)
-        request = fitting.worked_on(fitted, screening, parts)
-        once = replace(asked or Asked(), clip=None)  # it is done
-        scales = self._scales_for(request, once)
-        after, to_upload = fitting.as_made(self.weigh_request(request, once), fitted, scales)
-        return replace(fitted, request=request, after=after, to_upload=to_upload, works={}, made=made, files=files)
+        from weighlock.deeds import Doer
+
+        # A window that is in the bytes then is not to be looked for in them once more.
+        said = replace(asked or Asked(), clip=None, controls=None)
+        return Doer(
+            fitted=fitted,
+            scales=self._scales_for(fitted.original, asked),
+            make=self._examiner.made,
+            weigh=lambda request: self.weigh_request(request, said, standing=False),
+            clock=self._clock,
+            progress=progress,
+            cancelled=cancelled,
+        ).carry_out()
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
@@ -248,12 +259,12 @@ class Preflight:
         looked_at = self.examine(part for part, one in known if one.error is None)
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
-    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
+    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None, *, standing: bool = True) -> Report:
         _demand_answers(examined)
         confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
-        return replace(scales.weigh(examined), confinement=confinement)
+        return replace(scales.weigh(examined, standing=standing), confinement=confinement)
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.

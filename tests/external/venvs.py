@@ -52,3 +52,32 @@ def _install(name: str, python: Path, requirements: tuple[str, ...]) -> None:
     except subprocess.CalledProcessError as failed:
         errors = [line for line in failed.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
         pytest.skip(f"no environment for {name}: " + re.sub(r"\w+://\S+", "(the index)", errors[-1]))
+
+
+def npm_package(name: str, version: str) -> Path:
+    """The folder of an npm package, with what it needs beside it; kept as environments are.
+
+    Skips the test, with npm's last words, where npm cannot install.
+    """
+    folder = _home() / f"npm-{name.strip('@').replace('/', '-')}-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
+            try:
+                subprocess.run(
+                    [*command, f"{name}@{version}"],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                    timeout=_INSTALL_TIMEOUT_S,
+                )
+            except FileNotFoundError:
+                pytest.skip("there is no npm")
+            except subprocess.TimeoutExpired:
+                pytest.skip(f"{name} was not there after {_INSTALL_TIMEOUT_S} s")
+            except subprocess.CalledProcessError as failed:
+                pytest.skip(f"no {name}: " + re.sub(r"\w+://\S+", "(the registry)", failed.stderr[-300:]))
+            (folder / "ready").touch()
+    return folder / "node_modules" / name

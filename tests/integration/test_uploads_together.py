@@ -81,7 +81,7 @@ def test_processes_that_ask_for_the_same_upload_each_once(
 
 @pytest.mark.slow
 def test_processes_killed_at_any_moment_cost_one_upload_each_at_most(emulator: Emulator, tmp_path: Path) -> None:
-    chance, kills, files = random.Random(4711), 0, 1500
+    chance, kills, files = random.Random(4711), 0, 3000
     emulator.requests.clear()
     running = [begun(emulator, tmp_path, at, asked=files, files=files) for at in range(4)]
     while kills < 100:

@@ -89,7 +89,14 @@ FILES = st.fixed_dictionaries(
             workers=st.integers(1, 256),
             max=sections(file=st.integers(0, 10**12), duration_s=st.integers(1, 10**6), pages=st.integers(1, 10**6)),
         ),
-        "uploads": sections(inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS)),
+        "uploads": sections(
+            inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS),
+            keep_copies=st.none() | st.sampled_from(["off", "7d", "0s", "until_deleted"]) | st.integers(0, 10**9),
+            copies_cap=COUNTS,
+            delete_remote=st.none() | st.sampled_from(["at_expiry", "after_request"]),
+            quota=COUNTS,
+        ),
+        "state": sections(store=st.just("sqlite"), dir=st.none() | st.just("here")),
         "encoding": sections(
             video=st.none()
             | sections(
@@ -126,6 +133,8 @@ KEYS = st.sampled_from(
         "pricing",
         "uploads",
         "inline_below",
+        "keep_copies",
+        "state",
         "developer",
         "backend",
         "x",

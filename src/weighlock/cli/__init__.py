@@ -8,6 +8,7 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 
 import click
@@ -22,6 +23,8 @@ _COMMANDS = {
     "preview": "the picture or the frames as small as the model sees them, with what they cost",
     "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
+    "upload": "bring files to the service once, and tell how to refer to them",
+    "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",
@@ -68,6 +71,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot print `·` gets a question mark
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end)  # else what is half-written would stay
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()
@@ -89,6 +94,10 @@ def main() -> None:
     except WeighlockError as error:
         _say(f"{'configuration' if isinstance(error, ConfigError) else error.code}: {error}")
         sys.exit(EXIT_USAGE)
+
+
+def _end(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _nameless(error: OSError) -> str:

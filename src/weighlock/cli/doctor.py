@@ -51,7 +51,7 @@ def _examine(config: Path | None) -> dict[str, Any]:
     except WeighlockError as error:
         problems.append(f"settings: {error}")
     findings["codecs"], findings["confinement"] = _codecs(settings, problems)
-    findings["state_dir"] = _state_dir()
+    findings["state_dir"] = _state_dir(settings)
     findings["credentials"] = _credentials(settings)
     findings["rules"] = _rules(settings, problems)
     return findings
@@ -69,10 +69,10 @@ def _codecs(settings: Settings | None, problems: list[str]) -> tuple[dict[str, s
         return {}, {}
 
 
-def _state_dir() -> dict[str, Any]:
-    from platformdirs import user_state_path
+def _state_dir(settings: Settings | None) -> dict[str, Any]:
+    from weighlock.accounts import state_folder
 
-    path = user_state_path("weighlock")
+    path = state_folder(settings)
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     return {"path": str(path), "exists": path.exists(), "writable": os.access(nearest, os.W_OK)}
 

@@ -64,7 +64,7 @@ class Prober:
         for program in programs:
             self._end(program)
 
-    def probe(self, fd: int, *, size_bytes: int, mime: str, modality: Modality) -> Probed:
+    def probe(self, fd: int, *, size_bytes: int, mime: str, modality: Modality, watch: Watch = NOBODY) -> Probed:
         """Facts about the regular file (or memfd) behind `fd`, which stays open and is not moved.
 
         Raises:
@@ -73,14 +73,15 @@ class Prober:
             MediaTooLarge: past a bound of `limits`.
             ProberUnavailable: the queue is full, the worker cannot run, or the prober was closed meanwhile.
             ConfinementUnavailable: `limits.required`, and a limit is not in force here.
+            Cancelled: `watch` said so.
         """
         self.require_confinement()
         if modality is Modality.TEXT:
             raise ValueError("text is counted by text_facts, not probed")
         kinds.refuse_unknown(mime, modality)
         job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality)
-        with self._turn() as era:
-            outcome = self._ask(job, fd, era)
+        with self._turn(watch) as era:
+            outcome = self._ask(job, fd, era, watch=watch)
         return _verdict(outcome, self.limits)
 
     def confinement(self) -> Confinement:
@@ -105,10 +106,10 @@ class Prober:
         self._closed = 0
 
     @contextmanager
-    def _turn(self) -> Iterator[int]:
+    def _turn(self, watch: Watch = NOBODY) -> Iterator[int]:
         """A place in the queue, then one of the workers. Yields how often the prober had been closed before."""
         era = self._closed
-        with self._places.turn():
+        with self._places.turn(watch):
             yield era
 
     def _job(

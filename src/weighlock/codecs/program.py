@@ -29,7 +29,7 @@ _BOOT = (
 """Run under `-I`, which ignores the environment and the working directory; the host's import path is handed over."""
 
 
-_GLANCE_S = 0.05
+GLANCE_S = 0.05
 """How often a waiting host asks whether it is still to wait."""
 
 
@@ -219,7 +219,7 @@ def _guard(
 ) -> None:
     """Kill a process that runs into the wall or is no longer wanted."""
     until = time.monotonic() + patience_s
-    while not ended.wait(_GLANCE_S if watch.cancelled else max(0.0, until - time.monotonic())):
+    while not ended.wait(GLANCE_S if watch.cancelled else max(0.0, until - time.monotonic())):
         if time.monotonic() >= until:
             timed_out.set()
         elif watch.cancelled is None or not watch.cancelled():
@@ -262,7 +262,7 @@ def _receive(source: socket.socket, until: float, watch: Watch) -> bytes:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        source.settimeout(min(left, _GLANCE_S) if watch.cancelled is not None else left)
+        source.settimeout(min(left, GLANCE_S) if watch.cancelled is not None else left)
         try:
             return source.recv(_CHUNK)
         except TimeoutError:

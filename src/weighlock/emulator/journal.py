@@ -1,4 +1,4 @@
-"""What clients asked, for whoever tests them. Kept in memory only; keys are shortened."""
+"""What clients asked, for whoever tests them. Kept in memory only, and never printed with credentials or bodies."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from weighlock.request import Backend, Json
 _VERSIONS = "v1|v1beta|v1alpha|v1beta1|v1main"
 _MODELS = "/publishers/google/models/{model}"
 _PAGE, _MOST_ON_PAGE = 10, 100
-_TEXT_ONLY_BYTES = 256 * 1024
+_LIGHT_BYTES, _MEDIA_WORDS = 256 * 1024, (b"inline", b"file")
 """A body up to this size without media is answered on the event loop; a thread would cost more than the work."""
 
 
@@ -77,8 +77,8 @@ class _Routes:
         rules = self.service.model(name, backend, version, method)
         body = await request.body()
         deed = self.service.count if method == "countTokens" else self.service.generate
-        small = len(body) <= _TEXT_ONLY_BYTES and b"nline" not in body and b"ile" not in body
-        done = deed(body, name, rules, project) if small else await run_in_threadpool(deed, body, name, rules, project)
+        light = len(body) <= _LIGHT_BYTES and not any(word in body for word in _MEDIA_WORDS)
+        done = deed(body, name, rules, project) if light else await run_in_threadpool(deed, body, name, rules, project)
         if method == "countTokens":
             return answer(done)
         if method == "generateContent":

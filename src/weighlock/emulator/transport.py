@@ -21,6 +21,7 @@ RESET = "weighlock.reset"
 """The ASGI extension: a function that resets the connection."""
 _LINGER_NOT = struct.pack("ii", 1, 0)
 _PATIENCE_S = 10.0
+_KEPT_ALIVE_S = 75
 
 
 class _ResettableProtocol(HttpToolsProtocol):
@@ -62,7 +63,14 @@ class ServerThread:
 
     def __init__(self, app: Callable[..., Any], listening: socket.socket) -> None:
         self._config = uvicorn.Config(
-            app, http=_ResettableProtocol, ws="none", lifespan="off", log_config=None, access_log=False
+            app,
+            http=_ResettableProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,  # it would print ?key=
+            proxy_headers=False,
+            timeout_keep_alive=_KEPT_ALIVE_S,
         )
         self._listening = listening
         self._serving = threading.Event()

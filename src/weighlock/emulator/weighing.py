@@ -6,14 +6,13 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from weighlock.emulator import errors
 from weighlock.emulator.accounts import Project
 from weighlock.emulator.behaviours import reproduces
 from weighlock.emulator.files import Files, name_in
 from weighlock.encoded import Base64
-from weighlock.errors import InputError, WeighlockError
+from weighlock.errors import InputError, ServiceError, WeighlockError
 from weighlock.examiner import Examiner
 from weighlock.planning.said import controls_of, request_resolution, request_text
 from weighlock.planning.weigh import Examined, Weighed, weigh
@@ -88,7 +87,7 @@ class Scale:
         self.remotes: dict[str, Remote] = {}
         """By address: what `fileData` may name besides files."""
         self._examiner = Examiner(load(PACKAGED, environ={}), preload=True)
-        self._facts: OrderedDict[tuple[str, str], Examined] = OrderedDict()
+        self._facts: OrderedDict[str, Examined] = OrderedDict()
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -116,9 +115,8 @@ class Scale:
         project: Project,
     ) -> Sent:
         part, placement, digest = self._resolved(part, rules.backend, project)
-        read = (
-            not (carrier is Carrier.TOOL_RESULT and rules.backend is Backend.DEVELOPER) or placement is Placement.INLINE
-        )
+        pointed_at = carrier is Carrier.TOOL_RESULT and placement is not Placement.INLINE
+        read = rules.backend is Backend.VERTEX or not pointed_at
         if read:
             _demand_type(part, carrier, placement, rules)
         try:
@@ -154,16 +152,23 @@ class Scale:
 
     @reproduces("type-from-the-bytes", "unreadable-medium-is-silent")
     def _examined(self, part: MediaPart, digest: str) -> Examined:
-        key = (digest, part.label if isinstance(part.source, Path) else "")
         with self._lock:
-            known = self._facts.get(key)
+            known = self._facts.get(digest)
         if known is None:
-            (known,) = self._examiner.examine([part]) if not isinstance(part.source, Uri) else [Examined(label="")]
+            known = self._looked_at(part)
             with self._lock:
-                self._facts[key] = known
+                self._facts[digest] = known
                 while len(self._facts) > _REMEMBERED:
                     self._facts.popitem(last=False)
         return replace(known, declared_mime=part.declared_mime)
+
+    def _looked_at(self, part: MediaPart) -> Examined:
+        if isinstance(part.source, Uri):  # a file whose bytes were not kept
+            return Examined(label=part.label)
+        (known,) = self._examiner.examine([part])
+        if isinstance(known.error, ServiceError):  # this machine's fault, not the medium's
+            raise known.error
+        return known
 
 
 def _resolution(request: Request) -> MediaResolution:

@@ -21,6 +21,8 @@ class VideoWork:
     keep_sound: bool = True
     max_width_px: int | None = None
     max_height_px: int | None = None
+    max_bytes: int | None = None
+    """What comes out has no more: pictures and sound are encoded in fewer bits where they would."""
     strip_metadata: bool = False
 
 
@@ -52,6 +54,8 @@ class AudioWork:
     end_s: float | None = None
     mime: str | None = None
     """`audio/flac`, `audio/mpeg` or `audio/wav`; `None` keeps the format where it can be written."""
+    max_bytes: int | None = None
+    """What comes out has no more, in a format whose sound can be given fewer bits."""
     strip_metadata: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -28,12 +29,14 @@ from weighlock.settings.model import (
     Period,
     Safety,
     Settings,
+    State,
     Uploads,
     Window,
 )
 from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
 from weighlock.settings.text import Document, leaves
+from weighlock.uploads.policy import UploadPolicy
 
 _AS_WRITTEN = (
     "owner",
@@ -45,8 +48,10 @@ _AS_WRITTEN = (
     "tool_media",
     "base64_in_tool_text",
     "local_work",
+    "prepare_deadline_s",
 )
 """Keys of an endpoint that need no building."""
+_KEPT = {"off": 0.0, "until_deleted": math.inf}
 
 
 def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
@@ -64,6 +69,7 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         default=default,
         endpoints=MappingProxyType(endpoints),
         uploads=_uploads(values.get("uploads") or {}),
+        state=_state(values.get("state") or {}, document, cwd),
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
         encoding=_encoding(values.get("encoding") or {}),
@@ -167,7 +173,19 @@ def _floor(value: str | Mapping[str, Any]) -> Floor:
 
 def _uploads(values: Mapping[str, Any]) -> Uploads:
     below = {key: size for key, size in (values.get("inline_below") or {}).items() if size is not None}
-    return Uploads(inline_below=InlineBelow(**below))
+    policy = {
+        name: values[key]
+        for key, name in (("copies_cap", "copies_cap_bytes"), ("delete_remote",) * 2, ("quota", "quota_bytes"))
+        if values.get(key) is not None
+    }
+    if (keep := values.get("keep_copies")) is not None:
+        policy["keep_copies_s"] = _KEPT.get(keep, keep)
+    return Uploads(inline_below=InlineBelow(**below), policy=UploadPolicy(**policy))
+
+
+def _state(values: Mapping[str, Any], document: Document, cwd: Path) -> State:
+    folder = values.get("dir")
+    return State(dir=None if folder is None else beside(("state", "dir"), folder, document, cwd))
 
 
 def _safety(values: Mapping[str, Any]) -> Safety:

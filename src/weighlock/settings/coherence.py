@@ -19,6 +19,7 @@ from weighlock.settings.text import Document, KeyPath
 from weighlock.written import MOST_TOLD, holds_key, is_file, listed, plain, quoted, without_keys
 
 _OVERLAY = ("rules", "overlay")
+_STATE_DIR = ("state", "dir")
 
 
 def check_together(document: Document, cwd: Path) -> None:
@@ -31,6 +32,9 @@ def check_together(document: Document, cwd: Path) -> None:
             path = _placed(at, key_file, document, cwd)
             if without_keys(key_file) != key_file and not (path and is_file(path)):
                 _wrong(document, at, "must be the path of a file; a key itself is never written here")
+    folder = _mapping(document.values.get("state")).get("dir")
+    if isinstance(folder, str):
+        _placed(_STATE_DIR, folder, document, cwd)
     overlay = _mapping(document.values.get("rules")).get("overlay")
     if isinstance(overlay, str) and (path := _placed(_OVERLAY, overlay, document, cwd)) and not is_file(path):
         _wrong(document, _OVERLAY, f"no such file: {plain(path, 300)}")

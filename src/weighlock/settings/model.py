@@ -18,6 +18,7 @@ from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Olde
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
+from weighlock.uploads.policy import UploadPolicy
 from weighlock.written import listed, quoted
 
 BUILT_IN = "built in"
@@ -175,6 +176,8 @@ class Endpoint:
     strip_metadata: bool = False
     """Whether what says where, when and by whom a medium was made is taken out before it is sent."""
     local_work: LocalWork = LocalWork.BYTES_ONLY
+    prepare_deadline_s: float = 10.0
+    """Our share of the caller's wait: past it what is left of the local work is not done."""
     history: History = field(default_factory=History)
     owner: str | None = None
     """Whom a refusal names."""
@@ -212,6 +215,15 @@ class Uploads:
     """What goes by reference instead of inline."""
 
     inline_below: InlineBelow = field(default_factory=InlineBelow)
+    policy: UploadPolicy = field(default_factory=UploadPolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where what is remembered on this machine is kept."""
+
+    dir: Path | None = None
+    """`None` is the user's own place for such things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +234,7 @@ class Settings:
     default: Endpoint
     endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
     uploads: Uploads = field(default_factory=Uploads)
+    state: State = field(default_factory=State)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
     encoding: Encoding = field(default_factory=Encoding)

@@ -25,21 +25,18 @@ from weighlock.settings.model import (
     OnUnknownModel,
     OnUnknownPrice,
 )
+from weighlock.uploads.policy import DeleteRemote
 from weighlock.written import quoted, without_keys
 
 NOT_YET = frozenset(
     {
         "tenants",
-        "uploads.keep_copies",
-        "uploads.copies_cap",
-        "uploads.delete_remote",
-        "uploads.quota",
-        "state",
+        "state.on_failure",
+        "state.url_env",
         "service",
         "observe",
         "count",
         "session",
-        "prepare_deadline_s",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -70,6 +67,10 @@ def _variable(value: str) -> str:
     return value
 
 
+def _keep_copies(value: Any) -> Any:
+    return value if value in ("off", "until_deleted") else parse_seconds(value)
+
+
 def _clip(value: str) -> str:
     return str(parse_clip(value))
 
@@ -95,6 +96,11 @@ Seconds = Annotated[
     float,
     BeforeValidator(parse_seconds),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": [14400, "4h"]}),
+]
+KeepCopies = Annotated[
+    Literal["off", "until_deleted"] | float,
+    BeforeValidator(_keep_copies),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": ["off", "7d"]}),
 ]
 Name = Annotated[str, AfterValidator(_name)]
 ClipText = Annotated[
@@ -240,6 +246,9 @@ class EndpointSection(_Section):
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
     media: MediaSection | None = None
     local_work: LocalWork | None = Field(None, description="What may be done to the bytes of a medium.")
+    prepare_deadline_s: Annotated[Seconds, Field(gt=0)] | None = Field(
+        None, description="Past it local work is broken off, and the request goes without it or is refused."
+    )
     history: HistorySection | None = Field(None, description="Media re-sent from earlier turns.")
     owner: str | None = None
     labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")
@@ -259,6 +268,18 @@ class InlineBelowSection(_Section):
 
 class UploadsSection(_Section):
     inline_below: InlineBelowSection | None = Field(None, description="What is larger goes by the Files API.")
+    keep_copies: KeepCopies | None = Field(
+        None,
+        description="Of what we would not see again: off, a time since its last use, or until_deleted.",
+    )
+    copies_cap: Size | None = Field(None, description="Of all copies together.")
+    delete_remote: DeleteRemote | None = Field(None, description="When a file leaves the service.")
+    quota: Size | None = Field(None, description="Of an account's files at the service.")
+
+
+class StateSection(_Section):
+    store: Literal["sqlite"] | None = None
+    dir: str | None = Field(None, description="On a local disk, relative to this file; left out, the user's own.")
 
 
 class MaxSection(_Section):
@@ -321,6 +342,7 @@ class SettingsFile(_Section):
     endpoints: dict[Name, EndpointSection | None] | None = None
     rules: RulesSection | None = None
     uploads: UploadsSection | None = None
+    state: StateSection | None = Field(None, description="What is remembered on this machine.")
     safety: SafetySection | None = None
     pricing: PricingSection | None = None
     encoding: EncodingSection | None = Field(None, description="Of films and sound that have to be encoded again.")

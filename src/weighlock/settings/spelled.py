@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from decimal import Decimal
@@ -13,7 +14,7 @@ from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
-from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Window
+from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Uploads, Window
 
 
 def as_document(settings: Settings) -> dict[str, Any]:
@@ -31,7 +32,8 @@ def as_document(settings: Settings) -> dict[str, Any]:
             for name, endpoint in settings.endpoints.items()
         },
         "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
-        "uploads": {"inline_below": asdict(settings.uploads.inline_below)},
+        "uploads": _plain(_uploads_document(settings.uploads)),
+        "state": {"store": "sqlite", "dir": None if settings.state.dir is None else str(settings.state.dir)},
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
         "encoding": _encoding_document(settings.encoding),
@@ -69,6 +71,7 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "strip_metadata": endpoint.strip_metadata,
         },
         "local_work": endpoint.local_work,
+        "prepare_deadline_s": Decimal(repr(endpoint.prepare_deadline_s)),
         "history": _history_document(endpoint.history),
         "labels": dict(endpoint.labels),
     }
@@ -123,6 +126,18 @@ def _floor_document(modality: Modality, floor: Floor) -> Any:
             return {"seconds": numbers["seconds"]}
         case _:
             return floor.resolution
+
+
+def _uploads_document(uploads: Uploads) -> dict[str, Any]:
+    policy = uploads.policy
+    kept = {0.0: "off", math.inf: "until_deleted"}.get(policy.keep_copies_s)
+    return {
+        "inline_below": asdict(uploads.inline_below),
+        "keep_copies": kept or Decimal(repr(policy.keep_copies_s)),
+        "copies_cap": policy.copies_cap_bytes,
+        "delete_remote": policy.delete_remote,
+        "quota": policy.quota_bytes,
+    }
 
 
 def _safety_document(safety: Safety) -> dict[str, Any]:

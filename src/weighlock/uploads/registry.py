@@ -137,6 +137,23 @@ class Registry:
             ).fetchall()
             return [entry for row in rows if (entry := entry_of(sql, row, now)) is not None]
 
+    def names(self, key: Key, now: datetime) -> list[str]:
+        """Files of a content that may still be at the service, those replaced among them."""
+        with self.file.reading() as sql:
+            rows = sql.execute(
+                "SELECT name FROM remotes JOIN contents ON contents.id = content WHERE contents.account = ? "
+                "AND tenant = ? AND sha256 = ? AND mime = ? AND NOT deleted AND expires_at > ?",
+                (*columns(key), now.timestamp() + ahead_s(sql, key.account)),
+            ).fetchall()
+        return [row["name"] for row in rows]
+
+    def forget(self, key: Key) -> None:
+        """Takes a content and its files out of the registry."""
+        with self.file.writing() as sql:
+            sql.execute(
+                "DELETE FROM contents WHERE account = ? AND tenant = ? AND sha256 = ? AND mime = ?", columns(key)
+            )
+
     # ---- uploading
 
     def claim(

@@ -244,6 +244,7 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "endpoints",
         "rules",
         "uploads",
+        "state",
         "safety",
         "pricing",
         "encoding",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from weighlock.settings import (
     load,
 )
 from weighlock.settings.model import History, MediaSettings
+from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 
 ROOT = Path(__file__).parents[3]
 
@@ -170,13 +172,16 @@ def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> Non
     media = "{levers: [clip, fps], image: {floor: high}, video: {fps: 0.5, clip: last 60s, floor: {seconds: 20}}}"
     text = BASE.replace(
         "    mode: enforce\n",
-        f"    media: {media}\n    local_work: never\n    history: {{batch: 2, per_tool: true, older: low}}\n",
+        f"    media: {media}\n    local_work: never\n    prepare_deadline_s: 1.5m\n"
+        "    history: {batch: 2, per_tool: true, older: low}\n",
     )
 
     endpoint = loaded(tmp_path, text).endpoint("bug_triage")
 
     assert endpoint.levers == (Lever.CLIP, Lever.FPS)
     assert endpoint.local_work is LocalWork.NEVER
+    assert endpoint.prepare_deadline_s == 90.0
+    assert loaded(tmp_path, text).default.prepare_deadline_s == 10.0
     assert endpoint.history == History(keep_media=8, batch=2, per_tool=True, older=Older.LOW)
     assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
     video = endpoint.media[Modality.VIDEO]
@@ -197,6 +202,23 @@ def test_how_much_goes_inline_is_read_one_by_one(tmp_path: Path) -> None:
     settings = loaded(tmp_path, f"{BASE}uploads: {{inline_below: {{developer: 20MB, pdf: null}}}}\n")
 
     assert settings.uploads.inline_below == InlineBelow(developer=20_000_000, vertex=6_000_000, pdf=15_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept_s"), [("off", 0), ("7d", 604_800), ("until_deleted", math.inf), ("null", 604_800)]
+)
+def test_how_references_are_kept_is_read(tmp_path: Path, text: str, kept_s: float) -> None:
+    keys = f"keep_copies: {text}, copies_cap: 1GB, delete_remote: after_request, quota: 2GB"
+
+    settings = loaded(tmp_path, f"{BASE}uploads: {{{keys}}}\nstate: {{store: sqlite, dir: here}}\n")
+
+    assert settings.uploads.policy == UploadPolicy(
+        keep_copies_s=kept_s,
+        copies_cap_bytes=10**9,
+        delete_remote=DeleteRemote.AFTER_REQUEST,
+        quota_bytes=2 * 10**9,
+    )
+    assert settings.state.dir == tmp_path / "here"
 
 
 def test_safety_mime_and_pricing_are_read(tmp_path: Path) -> None:
@@ -431,11 +453,21 @@ class TestMistakes:
         assert "weighlock.yaml:19: endpoints: given twice; first at" in problem
         assert problem.endswith("weighlock.yaml:11")
 
-    @pytest.mark.parametrize("key", ["keep_copies: 7d", "quota: 18GB"])
-    def test_of_uploads_only_what_this_version_acts_on_is_taken(self, tmp_path: Path, key: str) -> None:
-        assert "this version does not act on it" in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
+    def test_of_state_only_what_this_version_acts_on_is_taken(self, tmp_path: Path) -> None:
+        assert "this version does not act on it" in only_mistake(tmp_path, f"{BASE}state: {{on_failure: reject}}\n")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "prepare_deadline_s: 3", "count: {when: auto}"])
+    @pytest.mark.parametrize(
+        ("key", "said"),
+        [
+            ("keep_copies: sometimes", "not a duration"),
+            ("delete_remote: never", "at_expiry, after_request"),
+            ("quota: -1", "a size"),
+        ],
+    )
+    def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
+        assert said in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
+
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "count: {when: auto}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:
@@ -457,6 +489,8 @@ class TestMistakes:
             ("backend: developer,", "backend: developer, api_key_file: key.txt,", "once"),
             ("project: acme", "api_key_file: ~nobody-here/key", "no home directory is known for"),
             ("    mode: enforce", "    models: a", "list"),
+            ("    mode: enforce", "    prepare_deadline_s: 0", "greater than 0"),
+            ("    mode: enforce", "    prepare_deadline_s: .inf", "a duration such as 60s or 2h"),
             ("  quiet:", "  quiet: 5", "must be a mapping of keys, not 5"),
             ("  quiet:", "  Quiet:", "lower-case"),
             ("  quiet:", "  qui-et:", "lower-case"),

@@ -14,6 +14,7 @@ from weighlock.gemini.files import FileState, RemoteFile
 from weighlock.uploads.entries import FAILURE_KEPT_S, LEASE_S, Entry, Key, Lease
 from weighlock.uploads.owners import is_dead, new_owner
 from weighlock.uploads.registry import MARGIN_S, Registry
+from weighlock.uploads.upkeep import due
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 KEY = Key(account="acme", tenant="a", sha256="5" * 64, mime="video/mp4")
@@ -222,3 +223,13 @@ def test_every_registry_of_a_file_has_its_secret(registry: Registry, tmp_path: P
     assert other.secret != registry.secret
     again.close()
     other.close()
+
+
+def test_what_is_in_use_and_near_its_end_is_due(registry: Registry) -> None:
+    registry.record(claimed(registry), file(), NOW, 0.5)
+    later = after(0.9 * 48 * 3600)
+
+    assert due(registry.entries(NOW), NOW) == []
+    assert due(registry.entries(later), later) == []
+    registry.touch(KEY, later)
+    assert [one.key for one in due(registry.entries(later), later)] == [KEY]

@@ -1,0 +1,168 @@
+"""`weighlock upload` and `weighlock uploads`, against the emulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import media
+from weighlock.cli import cli
+from weighlock.emulator import Emulator
+from weighlock.errors import ConfigError
+
+CANARY = "canary-key-4711"
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """With a folder to work in, whose settings keep state beside them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", CANARY)
+    Path("weighlock.yaml").write_text("version: 1\ndefault: {model: gemini-x}\nstate: {dir: state}\n")
+    Path("shot.png").write_bytes(media.picture((64, 48)))
+    Path("notes.txt").write_text("it fell over\n")
+    with Emulator() as running:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
+        yield running
+
+
+def weighlock(*words: str) -> Result:
+    return CliRunner(catch_exceptions=False).invoke(cli, words)
+
+
+def uploaded(*words: str) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = json.loads(weighlock("upload", "--format", "json", *words).stdout)["files"]
+    return files
+
+
+def listed(*words: str) -> list[dict[str, Any]]:
+    known: list[dict[str, Any]] = json.loads(weighlock("uploads", "list", "--format", "json", *words).stdout)["uploads"]
+    return known
+
+
+def test_files_are_uploaded_once_and_told_with_their_end(emulator: Emulator) -> None:
+    first = weighlock("upload", "shot.png", "notes.txt")
+    again = weighlock("upload", "shot.png")
+
+    assert first.exit_code == again.exit_code == 0
+    assert [line.split("\t")[2] for line in first.stdout.splitlines()] == ["image/png", "text/plain"]
+    assert "\tnew, until 20" in first.stdout
+    assert "\treused, until 20" in again.stdout
+    assert len(emulator.requests.of("upload.start")) == 2
+    assert CANARY not in first.output + again.output
+
+
+def test_one_that_fails_is_told_and_the_others_go(emulator: Emulator) -> None:
+    result = weighlock("upload", "missing.png", "shot.png")
+
+    assert result.exit_code == 1
+    assert result.stderr == "missing.png: no such file\n"
+    assert result.stdout.startswith("shot.png\thttps://")
+
+
+def test_what_was_uploaded_is_listed_and_shown(emulator: Emulator, tmp_path: Path) -> None:
+    (file,) = uploaded("shot.png", "--tenant", "acme")
+
+    (known,) = listed()
+    assert (known["sha256"], known["uri"], known["tenant"]) == (file["sha256"], file["uri"], "acme")
+    assert known["path"] == str(tmp_path / "shot.png")
+    assert known["state"].startswith("good until")
+    table = weighlock("uploads", "list").stdout
+    assert file["sha256"][:12] in table
+    assert "shot.png" in table
+    assert listed("--tenant", "other") == []
+    shown = json.loads(weighlock("uploads", "show", file["sha256"][:8]).stdout)["uploads"]
+    assert shown == [known]
+
+
+def test_a_hash_that_nothing_has_is_told(emulator: Emulator) -> None:
+    with pytest.raises(ConfigError, match="weighlock uploads list"):
+        weighlock("uploads", "show", "ffff")
+
+
+def test_what_is_named_is_uploaded_again(emulator: Emulator) -> None:
+    (file, _) = uploaded("shot.png", "notes.txt")
+
+    nothing_due = weighlock("uploads", "refresh")
+    refreshed = weighlock("uploads", "refresh", "--sha256", file["sha256"][:10].upper())
+
+    assert nothing_due.stdout == ""
+    assert file["sha256"][:12] in refreshed.stdout
+    assert file["uri"] not in refreshed.stdout
+    assert len(emulator.requests.of("upload.start")) == 3
+    assert uploaded("shot.png")[0]["uri"] != file["uri"]
+
+
+def test_what_cannot_be_renewed_is_told(emulator: Emulator) -> None:
+    uploaded("shot.png")
+    Path("shot.png").unlink()
+
+    result = weighlock("uploads", "refresh", "--tenant", "default")
+
+    assert result.exit_code == 1
+    assert "its bytes are nowhere here any more" in result.stderr
+
+
+def test_purging_erases_here_and_says_what_stays_at_the_service(emulator: Emulator) -> None:
+    (file,) = uploaded("shot.png")
+
+    result = weighlock("uploads", "purge", "--sha256", file["sha256"])
+
+    assert result.exit_code == 0
+    assert "forgotten" in result.stdout
+    assert "still at the service, which ends it by 20" in result.stderr
+    assert listed() == []
+    assert sum(1 for _ in emulator.files) == 1
+
+
+def test_purging_at_the_service_too_erases_every_file_of_the_content_and_no_other(emulator: Emulator) -> None:
+    mine, other = uploaded("shot.png", "notes.txt")
+    weighlock("uploads", "refresh", "--sha256", mine["sha256"])
+    uploaded("shot.png", "--tenant", "b")
+
+    result = weighlock("uploads", "purge", "--sha256", mine["sha256"], "--tenant", "default", "--remote")
+
+    assert result.exit_code == 0
+    assert result.stdout.count("deleted") == 2
+    assert {(known["sha256"], known["tenant"]) for known in listed()} == {
+        (mine["sha256"], "b"),
+        (other["sha256"], "default"),
+    }
+    assert sum(1 for _ in emulator.files) == 2
+
+
+def test_what_the_purge_cannot_reach_is_told_and_can_be_tried_again(emulator: Emulator) -> None:
+    uploaded("shot.png")
+    emulator.faults.set("return-400", on="files.delete", count=1)
+
+    first = weighlock("uploads", "purge", "--all", "--remote")
+    second = weighlock("uploads", "purge", "--all", "--remote")
+
+    assert (first.exit_code, second.exit_code) == (1, 0)
+    assert "kept here for another try" in first.stdout
+    assert "not reached at the service" in first.stderr
+    assert sum(1 for _ in emulator.files) == 0
+
+
+def test_what_was_used_lately_stays(emulator: Emulator) -> None:
+    uploaded("shot.png")
+
+    weighlock("uploads", "purge", "--older-than", "1h")
+
+    assert len(listed()) == 1
+    assert weighlock("uploads", "purge").exit_code == 2
+    assert weighlock("uploads", "purge", "--older-than", "soon").exit_code == 2
+
+
+def test_the_key_is_written_nowhere(emulator: Emulator, tmp_path: Path) -> None:
+    uploaded("shot.png")
+
+    written = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file())
+
+    assert CANARY.encode() not in written
+    assert b"upload_id" not in written
