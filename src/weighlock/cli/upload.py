@@ -18,7 +18,7 @@ from weighlock.examiner import Examiner
 from weighlock.io import SyncIo, run
 from weighlock.request import MediaPart
 from weighlock.settings import load
-from weighlock.uploads.references import Progress as Told
+from weighlock.uploads.bringing import Progress as Told
 from weighlock.uploads.references import Reference
 
 DEFAULT_TENANT = "default"

@@ -250,14 +250,14 @@ class Registry:
 
     # ---- using
 
-    def touch(self, key: Key, now: datetime) -> None:
+    def touch(self, entry: Entry, now: datetime) -> None:
         """It was used. Written once a minute at most."""
-        with self.file.writing() as sql:
-            sql.execute(
-                "UPDATE contents SET used_at = ? WHERE account = ? AND tenant = ? AND sha256 = ? AND mime = ? "
-                "AND abs(used_at - ?) > ?",
-                (now.timestamp(), *columns(key), now.timestamp(), _TOUCH_S),
-            )
+        if abs((now - entry.used_at).total_seconds()) > _TOUCH_S:
+            with self.file.writing() as sql:
+                sql.execute(
+                    "UPDATE contents SET used_at = ? WHERE account = ? AND tenant = ? AND sha256 = ? AND mime = ?",
+                    (now.timestamp(), *columns(entry.key)),
+                )
 
     def give_up(self, account: str, name: str, *, deleted: bool) -> None:
         """No request refers to this file any more; `deleted`: it takes no room either."""

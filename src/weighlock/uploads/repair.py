@@ -126,7 +126,7 @@ class _Mending:
                 continue
             remote = entry.usable(now)
             if remote is not None and remote.name == name:
-                self._references.registry.touch(entry.key, now)
+                self._references.registry.touch(entry, now)
                 continue
             with suppress(ReferenceUnrecoverable):  # it may be alive, whatever we know: the service decides
                 moved[name] = await self._again(name, entry)

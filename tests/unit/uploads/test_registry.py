@@ -209,10 +209,10 @@ def test_no_tenant_and_no_account_sees_anothers(registry: Registry) -> None:
 def test_use_is_noted_now_and_then(registry: Registry) -> None:
     claimed(registry)
 
-    registry.touch(KEY, after(30))
+    registry.touch(found(registry), after(30))
     assert found(registry).used_at == NOW
 
-    registry.touch(KEY, after(90))
+    registry.touch(found(registry), after(90))
     assert found(registry).used_at == after(90)
 
 
@@ -231,5 +231,5 @@ def test_what_is_in_use_and_near_its_end_is_due(registry: Registry) -> None:
 
     assert due(registry.entries(NOW), NOW) == []
     assert due(registry.entries(later), later) == []
-    registry.touch(KEY, later)
+    registry.touch(found(registry), later)
     assert [one.key for one in due(registry.entries(later), later)] == [KEY]
