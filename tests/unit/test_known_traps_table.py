@@ -24,8 +24,12 @@ IDS: dict[str, set[str]] = {
         *("MIM-015", "MIM-016", "PDF-001", "PDF-003", "TOK-007", "TOK-024"),
         *(f"VID-{n:03}" for n in (2, 3, 10, 14, 15, 16, *range(18, 26))),
     },
+    "known_traps_service.md": {
+        *(f"FIL-{n:03}" for n in (2, *range(5, 16), 19, *range(22, 30), *range(31, 37))),
+        *(f"TOK-{n:03}" for n in (2, 3, *range(13, 18), 21, 28, *range(46, 49))),
+    },
 }
-HOW_MANY = {"known_traps.md": 34, "known_traps_media.md": 41}
+HOW_MANY = {"known_traps.md": 34, "known_traps_media.md": 41, "known_traps_service.md": 39}
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
