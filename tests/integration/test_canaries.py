@@ -299,7 +299,7 @@ def test_nothing_is_written_down_either(
         await attempted(
             told, repaired(references, "a", request, lambda asked: counter.count(asked, MODEL, Form.WHOLE, timeout_s=9))
         )
-        told.extend(said_by(one) for one in (references, references.registry, references.files, references.storage))
+        told.extend(said_by(one) for one in (references, references.registry, references.files))
 
     bench.run(flow)
     bench.registry.close()
