@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from weighlock.encoded import Base64
 from weighlock.modality import Modality as Modality  # noqa: PLC0414 - one of these words, for whoever imports it from here
+from weighlock.region import Box as Box  # noqa: PLC0414 - the same
 
 Json = Any
 """A JSON value: what `json.loads` gives. Inside a tool's `response`, also a `MediaPart` a tool returned raw."""
@@ -104,23 +105,6 @@ class Uri:
 
 Source = bytes | Path | Base64 | Uri | BinaryIO
 """Where a medium's bytes are. A binary file object is read from its start, and left where it stood."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """A region of a picture as displayed, in pixels; the right and lower edges are not in it."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.right - self.left, self.bottom - self.top
-
-    def __str__(self) -> str:
-        return f"{self.left},{self.top},{self.right},{self.bottom}"
 
 
 AROUND_S = 60.0

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
-from weighlock.request import Box
+from weighlock.region import Box
 
 _KINDS: dict[str, type[Work]] = {
     "video": VideoWork,

@@ -9,11 +9,13 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from weighlock.encoded import Base64
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnreadableSource
-from weighlock.request import MediaPart, Uri
+
+if TYPE_CHECKING:
+    from weighlock.request import MediaPart
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -101,6 +103,8 @@ def open_source(part: MediaPart, *, max_bytes: int) -> OpenSource:
 
 
 def _opened(part: MediaPart) -> OpenSource:
+    from weighlock.request import Uri  # for parts alone: a transform of a file goes without
+
     match part.source:
         case Path() as path:
             return _of_path(path)

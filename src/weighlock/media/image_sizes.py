@@ -7,7 +7,7 @@ from math import ceil, floor, gcd
 from weighlock.errors import UnsupportedMedia
 from weighlock.media.area import Area, Dearest, Tiles
 from weighlock.media.work import ImageWork
-from weighlock.request import Box
+from weighlock.region import Box
 
 Size = tuple[int, int]
 EXACT_FROM = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weighlock.media.facts import Probed
-from weighlock.request import Box
+from weighlock.region import Box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
