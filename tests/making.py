@@ -28,8 +28,8 @@ def make_here(data: bytes, mime: str, work: VideoWork | AudioWork, *, thrifty: b
     out = io.BytesIO()
     with mapped(data) as window:
         if isinstance(work, AudioWork):
-            return out.getvalue(), pyav_audio.make(window.window, out, work, context)
-        if thrifty:
+            told = pyav_audio.make(window.window, out, work, context)
+        elif thrifty:
             told = pyav_video.make(window.window, out, work, context)
         else:
             with Film(window.window, context) as film:

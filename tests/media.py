@@ -204,6 +204,21 @@ def video(
     return written.getvalue()
 
 
+def endless(seconds: float = 1200.0, form: str = "matroska", *, size: tuple[int, int] = (320, 240)) -> bytes:
+    """A film that takes no time to draw and much to encode again: one picture over and over, thirty a second."""
+    written = io.BytesIO()
+    with av.open(written, "w", format=form) as container:
+        stream: Any = container.add_stream("mjpeg", rate=30)
+        stream.width, stream.height, stream.pix_fmt = *size, "yuvj420p"
+        picture = bytes(stream.encode(_grey(size, "yuvj420p", 0, Fraction(1, 30)))[0])
+        for at in range(round(seconds * 30)):
+            packet = av.Packet(picture)
+            packet.stream, packet.pts, packet.dts, packet.time_base = stream, at, at, Fraction(1, 30)
+            packet.is_keyframe = True
+            container.mux(packet)
+    return written.getvalue()
+
+
 def _grey(size: tuple[int, int], pixel_format: str, at: int, base: Fraction) -> Any:
     frame = av.VideoFrame(*size, pixel_format)
     for plane in frame.planes:

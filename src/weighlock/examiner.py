@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from weighlock.errors import (
     UnsupportedMedia,
     WeighlockError,
 )
+from weighlock.maker import Maker
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
 from weighlock.media.work import Made, Work
 from weighlock.mime import Flag
@@ -32,7 +32,6 @@ from weighlock.settings import Confinement, Settings
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
-    from weighlock.codecs.transformer import Transformer
 
 _REMEMBERED = 1024
 """Recordings whose length is kept."""
@@ -56,17 +55,18 @@ class Examiner:
         self.settings = settings
         self._probers: list[Prober] = []
         """One, from the first need on."""
-        self._transformers: list[Transformer] = []
         self._probed = False
         self._held: dict[str, Any] | None = None
         self._seconds: dict[bytes, float | None] = {}
+        self._maker = Maker(self._prober, settings.encoding)
         if preload:
             self._prober()
 
     def close(self) -> None:
-        """Ends the worker. A later probe starts a new one."""
+        """Ends the worker, and forgets what it made. A later probe starts a new one."""
         for prober in self._probers[:1]:
             prober.close()
+        self._maker.forget()
 
     def confinement(self) -> dict[str, Any] | None:
         """The limits that held while probing; `None` as long as nothing needed a codec."""
@@ -81,8 +81,7 @@ class Examiner:
             return identify(part)
         try:
             with self._open(part) as source:
-                window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
-                return identify_bytes(window, part, lambda: source.read_at(0, source.size_bytes))
+                return _identified(source, part)
         except WeighlockError as error:
             return Identified(declared_mime=part.declared_mime, error=error)
 
@@ -107,28 +106,28 @@ class Examiner:
         work: Work,
         progress: Callable[[float], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
+        *,
+        size_bytes: int | None = None,
     ) -> tuple[bytes, Made]:
-        """What a work makes of a medium, and its facts.
+        """What a work makes of a medium, and its facts. Remembered by content, as long as the worker lives.
+
+        `size_bytes` is how large it was when the work was planned.
 
         Raises:
-            InputError: it cannot be read, or not be made into that.
+            InputError: it cannot be read, or not be made into that, or is no longer what it was.
             Cancelled: `cancelled` said so.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
+        from weighlock.codecs.program import Watch
+
         self._probed = True
-        mime = self.identify(part).mime or ""
-        with self._open(part) as source, tempfile.TemporaryFile(prefix="weighlock-") as out:
-            made = self._transformer().make(
-                source.descriptor(),
-                size_bytes=source.size_bytes,
-                mime=mime,
-                work=work,
-                out=out.fileno(),
-                progress=progress,
-                cancelled=cancelled,
-            )
-            out.seek(0)
-            return out.read(), made
+        with self._open(part) as source:
+            if size_bytes not in (None, source.size_bytes):
+                raise MalformedMedia(
+                    f"it changed since it was weighed: {size_bytes:,} bytes, now {source.size_bytes:,}"
+                )
+            found = _identified(source, part).mime or ""
+            return self._maker.make(source, found, work, Watch(progress=progress, cancelled=cancelled))
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
@@ -146,7 +145,7 @@ class Examiner:
                     yield _answer(waiting.popleft())
             while waiting:
                 yield _answer(waiting.popleft())
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             self.close()  # else the shutdown below would wait for what is being probed
             raise
         finally:
@@ -188,13 +187,6 @@ class Examiner:
     def _open(self, part: MediaPart) -> OpenSource:
         return open_source(part, max_bytes=self.settings.safety.max_file_bytes)
 
-    def _transformer(self) -> Transformer:
-        if not self._transformers:
-            from weighlock.codecs.transformer import Transformer
-
-            self._transformers.append(Transformer(self._prober(), encoding=self.settings.encoding))
-        return self._transformers[0]
-
     def _prober(self) -> Prober:
         # No lock: one held by another thread during a fork would hang the child. Whoever appends first wins, and a
         # prober that was never asked anything has nothing to close.
@@ -203,6 +195,11 @@ class Examiner:
 
             self._probers.append(Prober(probe_limits(self.settings)))
         return self._probers[0]
+
+
+def _identified(source: OpenSource, part: MediaPart) -> Identified:
+    window = mime.Window(head=source.head, size=source.size_bytes, read_at=source.read_at)
+    return identify_bytes(window, part, lambda: source.read_at(0, source.size_bytes))
 
 
 def _key(part: MediaPart) -> bytes:

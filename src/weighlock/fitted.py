@@ -14,12 +14,27 @@ from weighlock.planning.cached import Cached, Sent, cached
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.placement import INLINE_ALL, Placements
+from weighlock.planning.screen import Screening
 from weighlock.planning.shape import Shaped
 from weighlock.planning.steps import Plan, Step
 from weighlock.planning.weigh import Tally
 from weighlock.report import SCHEMA, Report, cost_dict, knobs, over_in_words, part_dict, scale_dict, verb
 from weighlock.request import Request
 from weighlock.screening_report import screening_dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """That the deadline was past before the works were done, and the plan changed."""
+
+    deadline_s: float
+    left_out: Mapping[int, Work]
+    """The works that are not done now, by part."""
+
+    @property
+    def words(self) -> str:
+        return f"local work took longer than {self.deadline_s:g} s (prepare_deadline_s)"
+
 
 _NOT_TOKENS = ("bytes", "media_parts")
 _MOST_PARTS, _MOST_OBSTACLES, _MOST_NAMES = 5, 6, 2
@@ -55,6 +70,10 @@ class Fitted:
     """As the caller sent it."""
     sent: Sent | None = field(default=None, repr=False)
     """What of it the turn before sent; `None` where there was none."""
+    screening: Screening = field(default_factory=Screening, repr=False)
+    """What was found in it, before anything was planned."""
+    late: Late | None = None
+    """Where the deadline changed the plan."""
 
     @property
     def is_sendable(self) -> bool:
@@ -109,7 +128,10 @@ class Fitted:
             owner=scale.owner,
             limits={check.name: {"limit": str(check.limit), "lowest_reachable": str(check.high)} for check in over},
             lowest_reachable_tokens=self.after.total.high,
-            in_the_way=[one.knob for one in self._in_the_way() if one.knob],
+            in_the_way=[
+                *(one.knob for one in self._in_the_way() if one.knob),
+                *(["prepare_deadline_s"] if self.late else []),
+            ],
         )
 
     def _sentences(self) -> Iterator[str]:
@@ -119,6 +141,8 @@ class Fitted:
         yield f"{scale.endpoint} {verb(scale)}{how}: {'; '.join([*broken, *self.verdict.reasons])}."
         if over:
             yield self._total()
+            if self.late is not None:
+                yield f"{self.late.words[:1].upper()}{self.late.words[1:]}, so there is none in it."
             if told := self._in_the_way():
                 yield f"In the way: {'; '.join(self.obstacles_in_words(told)[:_MOST_OBSTACLES])}."
             yield f"Raise {knobs(over, scale)}, or send less."
@@ -173,9 +197,7 @@ class Fitted:
                 {"part": one.part, "lever": one.lever and one.lever.value, "words": one.words, "knob": one.knob}
                 for one in self.obstacles
             ],
-            "works": [
-                {"part": at, "kind": type(work).__name__, **_plain(asdict(work))} for at, work in self.works.items()
-            ],
+            "works": _works(self.works),
             "made": [
                 {
                     "part": at,
@@ -192,6 +214,7 @@ class Fitted:
             ],
             "stays_inline": self.plan.stays_inline,
             "keep_metadata": list(self.traced),
+            "late": self.late and {"deadline_s": self.late.deadline_s, "left_out": _works(self.late.left_out)},
             "screening": self.before.screening and screening_dict(self.before.screening, self.before.parts, None),
             "confinement": self.before.confinement and dict(self.before.confinement),
         }
@@ -230,6 +253,10 @@ def _obstacle(lever: Lever | None, words: str, knob: str | None, labels: Sequenc
 
 def _parts(report: Report) -> list[dict[str, Any]]:
     return [part_dict(part, cost) for part, cost in zip(report.parts, report.costs, strict=True)]
+
+
+def _works(works: Mapping[int, Work]) -> list[dict[str, Any]]:
+    return [{"part": at, "kind": type(work).__name__, **_plain(asdict(work))} for at, work in works.items()]
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from weighlock.planning.asked import demand_possible
 from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
-from weighlock.planning.levers import LocalWork, is_visual
+from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
-from weighlock.planning.shape import Shaped, shaped, still_wrong, wishes_of, with_resolution
+from weighlock.planning.shape import Shaped, copied, shaped, still_wrong, wishes_of, with_resolution
 from weighlock.planning.steps import Plan
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined, Tally, Weighed
@@ -33,20 +33,26 @@ def fit(
     examined: Sequence[Examined],
     scales: Scales,
     confinement: Mapping[str, Any] | None,
+    shaping: Shaping | None = None,
 ) -> Fitted:
     """The mildest way to hold the limits. `examined` are the media that are sent, in the order of their findings.
+
+    `shaping` is what levers may do, where that is not all the endpoint allows.
 
     Raises:
         InputError: what the caller wants of a medium cannot be had.
     """
+    shaping = shaping or scales.shaping
     sent = [one for one in screening.findings if one.is_sent]
     media = scales.parts(examined, standing=False)
     text = _text(screened, scales)
-    plan = _planned(request, screening, sent, media, text, scales)
+    plan = _planned(request, screening, sent, media, text, scales, shaping)
     told = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
     parts = shaped(sent, media, plan)
     if scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
+    if shaping.cut is CutBy.COPY:
+        parts = copied(parts, media, scales.rules)
     traced: tuple[int, ...] = ()
     if scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)
@@ -59,13 +65,26 @@ def fit(
         after=replace(scales.report(plan.parts), screening=told, confinement=confinement),
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
-        obstacles=obstacles(plan, scales.rules, scales.shaping),
+        obstacles=obstacles(plan, scales.rules, shaping),
         shaped=tuple(parts),
         original=request,
+        screening=screening,
         traced=traced,
         to_upload=plan.placements,
         sent=sent_before(request, screening, plan, lambda asked: _text(asked, scales), scales.prices),
     )
+
+
+def wire_only(fitted: Fitted, scales: Scales) -> Fitted:
+    """The request made to fit once more, without a lever that needs work on bytes.
+
+    What is no lever's stays to be done: formats the service takes, metadata the endpoint wants out.
+    """
+    screened = rewritten(fitted.original, fitted.screening)
+    examined = [part.examined for part in fitted.before.parts[:-1]]
+    shaping = replace(scales.shaping, local_work=LocalWork.NEVER)
+    wire = fit(fitted.original, screened, fitted.screening, examined, scales, fitted.before.confinement, shaping)
+    return replace(wire, obstacles=obstacles(wire.plan, scales.rules, scales.shaping))
 
 
 def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart]) -> Request:
@@ -169,16 +188,17 @@ def _planned(
     media: Sequence[Weighed],
     text: Weighed,
     scales: Scales,
+    shaping: Shaping,
 ) -> Plan:
     history, wishes = scales.endpoint.history, wishes_of(sent, media, scales.target)
     for one, part, wish in zip(sent, media, wishes, strict=True):
-        demand_possible(one.part, part, wish.target, scales.rules, scales.shaping)
+        demand_possible(one.part, part, wish.target, scales.rules, shaping)
     return plan_conversation(
         media,
         text,
         stages(request, screening, lambda asked: _text(asked, scales)),
         scales.rules,
-        scales.shaping,
+        shaping,
         scales.judge,
         wishes,
         below=scales.inline_below,

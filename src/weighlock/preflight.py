@@ -1,16 +1,15 @@
-"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit, and fit.
-
-Offline, but for the count: without `count` or `count_async` nothing leaves the machine.
+"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit
+(`check`, `count`), → plan (`fit`) → transform (`carry_out`). Without `count` nothing leaves the machine.
 
 Nothing here decides or measures: each step asks the room that does.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -57,8 +56,8 @@ class Preflight:
     """Weighs media. Thread-safe; starts the confined worker on first need; close it, or use it in a `with`.
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
-    that may need neither; in a threaded program a fork in the middle of such an import would hang the child. The two
-    `Io`s are what waits for the service, in the blocking methods and in the async ones.
+    that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
+    tells seconds, for deadlines; the two `Io`s wait for the service, in the blocking methods and in the async ones.
     """
 
     def __init__(
@@ -67,10 +66,12 @@ class Preflight:
         *,
         rules: RuleBook | None = None,
         preload: bool = True,
+        clock: Callable[[], float] = time.monotonic,
         io: SyncIo | None = None,
         async_io: AsyncIo | None = None,
     ) -> None:
         self.settings = settings
+        self._clock = clock
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
         self._counters: dict[int, Counters] = {}
         self.rules = rules or rule_book(settings)
@@ -170,15 +171,19 @@ class Preflight:
         """
         return self._screened(request, self._scales_for(request, asked))
 
-    def weigh_request(self, request: Request, asked: Asked | None = None, *, text: str | None = None) -> Report:
+    def weigh_request(
+        self, request: Request, asked: Asked | None = None, *, text: str | None = None, standing: bool = True
+    ) -> Report:
         """What a request would cost once screened, part by part, and whether the endpoint admits it.
+
+        Not `standing`, all that the endpoint sets on media is taken to be in the request already.
 
         Raises:
             ConfigError: no such endpoint.
             MalformedRequest: a media resolution there is none of.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        return self._weighed_request(request, self._scales_for(request, asked), text)[0]
+        return self._weighed_request(request, self._scales_for(request, asked), text, standing=standing)[0]
 
     def count(self, request: Request, asked: Asked | None = None) -> Report:
         """As `weigh_request`, with the service's own count where it can change the verdict (`count` of the endpoint).
@@ -202,16 +207,18 @@ class Preflight:
         from weighlock.counting import Counters, counted
 
         scales = self._scales_for(request, asked)
-        report, sent = await io.call(self._weighed_request, request, scales, None)
+        report, sent = await io.call(self._weighed_request, request, scales)
         counters = self._counters.setdefault(id(io), Counters(io))
         return await counted(report, sent, scales, counters)
 
-    def _weighed_request(self, request: Request, scales: Scales, text: str | None) -> tuple[Report, Request]:
+    def _weighed_request(
+        self, request: Request, scales: Scales, text: str | None = None, *, standing: bool = True
+    ) -> tuple[Report, Request]:
         """The receipt, and what would be sent."""
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         examined.append(request_text(screened.request))
-        report = replace(self._weighed(scales, examined, text), screening=screened.screening)
+        report = replace(self._weighed(scales, examined, text, standing=standing), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
         return (replace(report, confinement=self.confinement()) if looked_at else report), screened.request
 
@@ -246,32 +253,29 @@ class Preflight:
         """The works of a plan, done in the confined worker, and the request with what came of them.
 
         The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
-        done. The same object where there is nothing to do.
+        done. The same object where there is nothing to do. Past the endpoint's `prepare_deadline_s` (or `deadline_s` of
+        `asked`) it is the plan without that work, and `late` says so; whether that fits is for `fits` to say.
 
         Raises:
-            InputError: a medium cannot be worked on as planned; nothing of it is kept.
+            InputError: a medium cannot be worked on as planned, or not in time and not be sent without.
             Cancelled: `cancelled` said so.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        from weighlock import fitting
-
-        screening = fitted.before.screening
-        if not fitted.works or screening is None:
+        if not fitted.works:
             return fitted
-        made: dict[int, Made] = {}
-        files: dict[int, bytes] = {}
-        parts: dict[int, MediaPart] = {}
-        for at, one in enumerate(fitted.shaped):
-            if one.work is not None:
-                part = one.finding.shaped or one.finding.part
-                tell = partial(progress, at) if progress else None
-                files[at], made[at] = self._examiner.made(part, one.work, tell, cancelled)
-                parts[at] = replace(part, source=files[at], declared_mime=made[at].mime, region=None)
-        request = fitting.worked_on(fitted, screening, parts)
-        once = replace(asked or Asked(), clip=None)  # it is done
-        scales = self._scales_for(request, once)
-        after, to_upload = fitting.as_made(self.weigh_request(request, once), fitted, scales)
-        return replace(fitted, request=request, after=after, to_upload=to_upload, works={}, made=made, files=files)
+        from weighlock.deeds import Doer
+
+        # A window that is in the bytes then is not to be looked for in them once more.
+        said = replace(asked or Asked(), clip=None, controls=None)
+        return Doer(
+            fitted=fitted,
+            scales=self._scales_for(fitted.original, asked),
+            make=self._examiner.made,
+            weigh=lambda request: self.weigh_request(request, said, standing=False),
+            clock=self._clock,
+            progress=progress,
+            cancelled=cancelled,
+        ).carry_out()
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
@@ -300,12 +304,12 @@ class Preflight:
         looked_at = self.examine(part for part, one in known if one.error is None)
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
-    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None) -> Report:
+    def _weighed(self, scales: Scales, examined: list[Examined], text: str | None, *, standing: bool = True) -> Report:
         _demand_answers(examined)
         confinement = self.confinement() if any(one.probed for one in examined) else None
         if text is not None:
             examined.append(prompt_text(text))
-        return replace(scales.weigh(examined), confinement=confinement)
+        return replace(scales.weigh(examined, standing=standing), confinement=confinement)
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.

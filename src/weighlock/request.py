@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from weighlock.encoded import Base64
+from weighlock.modality import Modality as Modality  # noqa: PLC0414 - one of these words, for whoever imports it from here
 
 Json = Any
 """A JSON value: what `json.loads` gives. Inside a tool's `response`, also a `MediaPart` a tool returned raw."""
@@ -44,16 +45,6 @@ class _Nothing(Mapping[str, Json]):
 
 
 NOTHING = _Nothing()
-
-
-class Modality(StrEnum):
-    """What the caller sent, in the words of `usageMetadata.promptTokensDetails`."""
-
-    TEXT = "TEXT"
-    IMAGE = "IMAGE"
-    VIDEO = "VIDEO"
-    AUDIO = "AUDIO"
-    DOCUMENT = "DOCUMENT"
 
 
 class Backend(StrEnum):

@@ -12,7 +12,8 @@ from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import advise, heaviest
-from weighlock.planning.levers import Shaping, Target
+from weighlock.planning.levers import CutBy, Shaping, Target
+from weighlock.planning.load import Load
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
 from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
@@ -43,10 +44,14 @@ class Asked:
     """Of the whole request; beats the endpoint's."""
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
+    deadline_s: float | None = None
+    """For the work on bytes; beats the endpoint's. Infinity waits as long as it takes."""
 
     def __post_init__(self) -> None:
         if self.output_tokens is not None and self.output_tokens < 0:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+        if self.deadline_s is not None and not self.deadline_s > 0:
+            raise InputError(f"deadline_s must be more than 0 seconds: {self.deadline_s:g}")
 
     @property
     def limits(self) -> dict[str, int | Decimal]:
@@ -71,6 +76,7 @@ class Scales:
         self._asked_limits = frozenset(asked.limits)
         self.model = asked.model or self.endpoint.model
         self.backend = asked.backend or account.backend
+        self.deadline_s = self.endpoint.prepare_deadline_s if asked.deadline_s is None else asked.deadline_s
         self.controls = asked.controls or Controls()
         self.clip, self.content = asked.clip, asked.content
         expected = self.endpoint.output_tokens.expected
@@ -92,21 +98,20 @@ class Scales:
             return Unpriced(model=self.model, reason=f"no output rate is known for {self.model}")
         return prices
 
-    def weigh(self, examined: Iterable[Examined]) -> Report:
-        """The receipt of one request made of these media."""
-        return self.report(self.parts(examined))
+    def weigh(self, examined: Iterable[Examined], *, standing: bool = True) -> Report:
+        """The receipt of one request made of these media; `standing` as `parts` has it."""
+        return self.report(self.parts(examined, standing=standing))
 
     def report(self, parts: Sequence[Weighed]) -> Report:
         """The receipt of one request made of media that are weighed."""
-        tokens = by_modality(parts)
-        cost = cost_of(tokens, self.prices, output_tokens=self.output_tokens) if tokens or not parts else None
-        verdict = self._verdict(parts, cost)
+        load = Load.of(parts)
+        verdict = self.judge(load)
         return Report(
             scale=self.scale,
             parts=tuple(parts),
             costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
-            tokens=tokens,
-            cost=cost,
+            tokens=load.tokens,
+            cost=self._cost(load),
             verdict=verdict,
             refused=(*refused_together(parts, self.rules), *refused_inline(parts, self.rules)),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
@@ -137,11 +142,13 @@ class Scales:
     def shaping(self) -> Shaping:
         """What the endpoint allows to be done to a request over its limits, and in which order."""
         floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
+        film = self.endpoint.media.get(Modality.VIDEO)
         return Shaping(
             levers=self.endpoint.levers,
             floors=floors,
             local_work=self.endpoint.local_work,
             older=self.endpoint.history.older,
+            cut=(film.cut if film else None) or CutBy.EXACT,
         )
 
     def target(self, examined: Examined, part: MediaPart | None = None) -> Target:
@@ -190,14 +197,17 @@ class Scales:
         always = standing.fps if standing is not None and standing.always else None
         return self.controls.fps or always or self.rules.video(self.controls).default_fps
 
-    def judge(self, parts: Sequence[Weighed]) -> Verdict:
-        """What the endpoint's per-request limits say to these parts."""
-        return self._verdict(parts, cost_of(by_modality(parts), self.prices, output_tokens=self.output_tokens))
-
-    def _verdict(self, parts: Sequence[Weighed], cost: CostRange | None) -> Verdict:
-        wrong = [part for part in parts if isinstance(part.error, MimeMismatch)]
+    def judge(self, load: Load) -> Verdict:
+        """What the endpoint's per-request limits say to a request."""
+        wrong = (part for part in load.unknown if isinstance(part.error, MimeMismatch))
         mislabelled = (f"{part.examined.label} is {part.error}" for part in wrong)
-        return admit(parts, self.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
+        return admit(load, self.limits, self._cost(load), reasons=(*self._policy_reasons, *mislabelled))
+
+    def _cost(self, load: Load) -> CostRange | None:
+        """`None` where nothing could be weighed, or nobody prices it."""
+        if load.parts and not load.weighed:
+            return None
+        return cost_of(load.tokens, self.prices, output_tokens=self.output_tokens)
 
     @property
     def scale(self) -> Scale:

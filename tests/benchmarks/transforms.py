@@ -73,7 +73,11 @@ def _compared(path: Path, folder: Path, task: str, work: str, peer: list[str], g
 
 
 def _memory(short: Path, long: Path, folder: Path) -> Comparison:
-    """Peak memory of thinning out 4 and 60 minutes."""
+    """Peak memory of thinning out 4 and 60 minutes.
+
+    What an hour adds are the tables FFmpeg itself keeps, for MP4 has its index in one piece: about 36 bytes a sample
+    that is read (9 MB) and 72 a packet of sound that is copied (11 MB). Ours are 17 bytes a picture.
+    """
     peaks = {}
     for name, path in (("4 min", short), ("60 min", long)):
         command = [

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 import films
 import media
+from integration.test_fit_bytes import paper
 from unit.test_fit import screenshots
 from weighlock.cli import cli
 from weighlock.codecs.samples import draw_request
@@ -33,6 +34,7 @@ endpoints:
   agent: {limits: {prompt_tokens: 8000}, history: {keep_media: 3, batch: 4}}
   old: {model: gemini-2.5-flash, limits: {prompt_tokens: 100}, local_work: allowed}
   never: {local_work: never}
+  clean: {media: {strip_metadata: true}}
   silent: {model: gemini-2.5-flash, local_work: allowed, limits: {prompt_tokens: 350}}
   cuts: {model: gemini-2.5-flash, local_work: allowed}
   seen:
@@ -40,6 +42,7 @@ endpoints:
     media: {levers: [fps], video: {content: talk}}
   heavy: {limits: {bytes: 100}}
   strict: {mode: enforce, limits: {prompt_tokens: 100}, media: {levers: [fps]}}
+  paper: {limits: {bytes: 50kB}}
   bare: {limits: {prompt_tokens: 100}, media: {levers: [fps]}}
 """
 
@@ -247,8 +250,10 @@ def test_a_lever_the_endpoint_does_not_have_is_named(run: Run) -> None:
     [
         (("agent.json", "shot.png"), "fit one at a time"),
         (("agent.json", "--text", "x"), "--text goes with files"),
-        (("shot.png", "--max-usd", "cheap"), "no amount of USD"),
+        *((("shot.png", "--max-usd", wrong), "no amount of USD") for wrong in ("cheap", "nan", "1e999999999", "1e-99")),
+        (("-", "-"), "can be read once"),
         (("shot.png", "agent.json", "--as", "rest"), "names one request"),
+        *((("shot.png", "--deadline", wrong), "is no time") for wrong in ("0", "-1", "nan", "inf", "soon", "9" * 400)),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_usage_error(run: Run, words: tuple[str, ...], said: str) -> None:
@@ -586,17 +591,27 @@ def test_nothing_is_made_where_local_work_is_never(run: Run) -> None:
 
 
 def test_what_was_made_is_judged_as_it_came_out(run: Run) -> None:
-    Path("a.mp4").write_bytes(films.film(60))
+    Path("a.pdf").write_bytes(paper(shared=True))
 
-    planned = run("a.mp4", "-e", "silent", "--dry-run")
-    done = run("a.mp4", "-e", "silent", "--out", "made")
+    planned = run("a.pdf", "-e", "paper", "--dry-run")
+    done = run("a.pdf", "-e", "paper", "--out", "made")
 
-    # A film without sound may be billed for silence on 2.x, which is only known once it is one.
+    # What pages share is only known once they are taken out.
     assert planned.exit_code == 0
+    assert "about " in planned.stdout
     assert done.exit_code == 3
     assert "does not fit" in done.stdout
-    assert "would refuse (mode: observe) as it was made: prompt" in " ".join(done.stdout.split())
+    assert "would refuse (mode: observe) as it was made: 80," in " ".join(done.stdout.split())
     assert not Path("made").exists()
+
+
+def test_a_film_whose_silence_may_be_billed_is_not_planned_without_its_sound(run: Run) -> None:
+    Path("a.mp4").write_bytes(films.film(60))
+
+    planned = run("a.mp4", "-e", "silent", "--dry-run", "--format", "json")
+
+    assert planned.exit_code == 3
+    assert "drop_audio" not in {step["lever"] for step in json.loads(planned.stdout)["steps"]}
 
 
 def test_where_only_bytes_are_over_no_total_of_tokens_is_called_the_lowest(run: Run) -> None:
@@ -609,3 +624,93 @@ def test_where_only_bytes_are_over_no_total_of_tokens_is_called_the_lowest(run: 
     assert "limit 100" in told
     assert "In all " in told
     assert "Lowest reachable total" not in told
+
+
+def test_a_deadline_is_held_where_one_is_named(run: Run) -> None:
+    Path("song.wav").write_bytes(media.wav(30))
+    words = ("song.wav", "-e", "old", "--max-tokens", "800", "--out", "made")
+
+    late = run(*words, "--deadline", "0.000001")
+    told = run(*words, "--deadline", "0.000001s", "--format", "json")
+    done = run(*words, "--deadline", "5m")
+
+    assert late.exit_code == 3
+    said = " ".join(late.stdout.split())
+    assert "Left out: local work took longer than 1e-06 s (prepare_deadline_s) on song.wav." in said
+    assert "so there is none in it" in said
+    assert json.loads(told.stdout)["late"]["left_out"][0]["part"] == 0
+    assert done.exit_code == 0, done.output
+    assert "Left out" not in done.stdout
+
+
+def test_a_format_that_does_not_become_another_in_time_is_named(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    late = run("a.gif", "--out", "made", "--deadline", "0.000001")
+
+    assert late.exit_code == 4
+    assert "a.gif: local work took longer than 1e-06 s" in late.stderr
+    assert not Path("made").exists()
+
+
+def test_a_file_that_was_named_is_never_written_over(run: Run) -> None:
+    Path("song.wav").write_bytes(media.wav(30))
+    Path("same").symlink_to(".")
+
+    for out in (".", "same"):
+        done = run("song.wav", "-e", "old", "--max-tokens", "800", "--out", out)
+
+        assert done.exit_code == 0, done.output
+        assert Path("song.wav").read_bytes() == media.wav(30)
+        with wave.open("song-2.wav") as made:
+            assert made.getnframes() / made.getframerate() == 20
+
+
+def test_a_request_that_was_named_is_never_written_over(run: Run) -> None:
+    Path("agent.json").rename("request.json")
+    before = Path("request.json").read_bytes()
+
+    for words in (("request.json", "-e", "agent"), (".", "--as", "file")):
+        done = run(*words, "--out", ".")
+
+        assert done.exit_code == 2
+        assert "would overwrite request.json itself" in done.stderr
+        assert Path("request.json").read_bytes() == before
+
+
+def test_where_nothing_can_be_written_is_told_before_anything_is_made(run: Run) -> None:
+    Path("a.gif").write_bytes(media.picture((64, 48), "GIF"))
+
+    done = run("a.gif", "--out", "a.gif/made")
+
+    assert done.exit_code == 2
+    assert "nothing can be written to" in done.stderr
+    assert not done.stdout
+
+
+def test_an_empty_folder_is_no_request_that_fits(run: Run) -> None:
+    Path("empty").mkdir()
+
+    done = run("empty")
+
+    assert done.exit_code == 2
+    assert "no file in empty" in done.stderr
+
+
+def test_the_reason_why_a_file_cannot_be_weighed_is_told_whole(run: Run) -> None:
+    Path("cut.jpg").write_bytes(media.picture((640, 480), "JPEG")[:40])
+
+    done = run("cut.jpg", "shot.png")
+
+    assert "it does not open as JPEG: OSError" in done.stdout
+
+
+def test_a_file_whose_metadata_cannot_be_taken_out_stops_it_and_says_why(run: Run) -> None:
+    whole = media.picture((64, 48), "JPEG")
+    Path("odd.jpg").write_bytes(whole[:2] + b"\xff\xe1\x00\x01" + whole[2:])
+
+    done = run("odd.jpg", "-e", "clean", "--out", "made")
+
+    assert done.exit_code == 4
+    assert "odd.jpg: its metadata cannot be taken out: a segment of 1 bytes (media.strip_metadata)" in done.stderr
+    assert not Path("made").exists()

@@ -31,7 +31,6 @@ from weighlock.errors import (
     MediaTooLarge,
     ProberUnavailable,
     TransformFailed,
-    UnsupportedMedia,
     WeighlockError,
 )
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, ImageFacts, Probed, VideoFacts
@@ -299,82 +298,6 @@ WORKS: dict[str, Work] = {
     "sound clip": AudioWork(start_s=0.2, end_s=9.0, mime="audio/mpeg"),
     "stills": StillsWork(fps=1, frames=60, columns=8, max_width_px=1056, max_height_px=576),
 }  # fmt: skip
-
-
-@cache
-def hostile() -> dict[str, tuple[bytes, str]]:
-    minute = media.sound(60, "libmp3lame", "mp3")
-    film = films.film(3)
-    return {
-        "sample table": (media.stsz_bomb(), MP4),
-        "one sample table": (media.stsz_bomb(1, 80_000_000), MP4),
-        "compressed header": (media.cmov_bomb(), "video/quicktime"),
-        "thousand tracks": (media.many_tracks(), MP4),
-        "edit lists": (media.elst_bomb(2000, 50_000), MP4),
-        "two hundred edits": (media.elst_bomb(200, 90_000), MP4),
-        "huge frames": (
-            media.video(1, "mov", fps=1, codec="png", size=(8000, 8000), pixel_format="rgb24"),
-            "video/quicktime",
-        ),
-        "sparse": (media.box(b"ftyp", b"isom") + bytes(64 * MIB), MP4),
-        "zeros": (bytes(32 * MIB), "audio/mpeg"),
-        "Xing says two thousand million": (media.with_xing_frames(minute, 2**31 - 1), "audio/mpeg"),
-        "Xing says one": (media.with_xing_frames(minute, 1), "audio/mpeg"),
-        "fast clock": (media.with_fast_clock(film), MP4),
-        "slow Matroska": (media.with_matroska_scale(films.film(3, "matroska"), 16_000_000), "video/x-matroska"),
-        "Matroska says for ever": (
-            media.with_matroska_duration(media.sound(5, "aac", "matroska"), 1e15),
-            "audio/x-matroska",
-        ),
-        "clusters leap": (
-            media.with_cluster_times(films.film(12, "matroska", gop=20), lambda n, at: at + 50_000 * (n > 0)),
-            "video/x-matroska",
-        ),
-        "playlist": (media.HLS % 9, MP4),
-        "concat": (media.CONCAT % b"film.mp4", "video/webm"),
-        "session": (media.SDP % 9, "audio/mpeg"),
-        "short wave": (media.wav(1, data_size=2**32 - 1), "audio/wav"),
-        "cut moov": (media.header_first(film)[:900], MP4),
-        "noise in the middle": (film[:3000] + os.urandom(2000) + film[5000:], MP4),
-    }  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WORKS)
-def test_hostile_media_end_in_a_typed_error_or_in_what_was_asked_for(
-    transformer: Transformer, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "film.mp4").write_bytes(films.film(1))
-    monkeypatch.chdir(tmp_path)
-    make_bytes(transformer, films.beeps(1, "flac", "flac"), mime="audio/flac", work=AudioWork())
-    files = open_files()
-
-    for attack, (data, mime) in hostile().items():
-        work = WORKS[name]
-        begin = time.monotonic()
-        with contextlib.suppress(InputError):
-            _, told = make_bytes(transformer, data, mime=mime, work=work)
-            assert told.size_bytes < 64 * MIB, attack
-        assert time.monotonic() - begin < 15, attack
-
-    assert open_files() == files
-    assert gone_or_idle(os.getpid(), within_s=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
-
-
-@pytest.mark.parametrize(
-    ("attack", "expected"),
-    [
-        ("sample table", MalformedMedia), ("compressed header", UnsupportedMedia),
-        ("thousand tracks", UnsupportedMedia),
-        ("edit lists", MalformedMedia), ("huge frames", MalformedMedia), ("playlist", InputError),
-    ],
-)  # fmt: skip
-def test_a_bomb_ends_in_a_typed_error(transformer: Transformer, attack: str, expected: type[InputError]) -> None:
-    data, mime = hostile()[attack]
-
-    with pytest.raises(expected):
-        make_bytes(transformer, data, mime=mime, work=VideoWork(fps=1))
 
 
 def facts(duration_s: float, *, sound: bool = True, size: tuple[int, int] = (160, 96)) -> VideoFacts:

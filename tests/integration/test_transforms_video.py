@@ -201,6 +201,16 @@ def test_an_edit_list_is_honoured(transformer: Transformer) -> None:
     assert length_s(told) == pytest.approx(2, abs=0.06)
 
 
+def test_a_copy_ends_where_the_edit_list_does(transformer: Transformer) -> None:
+    whole = films.film(6, gop=20)
+    data = media.patched(whole, b"elst", lambda e: e[:8] + struct.pack(">I", 3000) + e[12:])
+
+    out, told = made(transformer, data, VideoWork(keep_sound=False))
+
+    assert length_s(told) == pytest.approx(3, abs=0.16)
+    assert [n for _, n in films.pictures(out)][:60] == list(range(60))
+
+
 def _later(elst: bytes, ticks: int) -> bytes:
     """The edit list, lasting five seconds from `ticks` later."""
     return elst[:8] + struct.pack(">II", 5000, struct.unpack_from(">I", elst, 12)[0] + ticks) + elst[16:]

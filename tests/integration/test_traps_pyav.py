@@ -258,6 +258,41 @@ def test_pictures_are_decoded_and_encoded_without_threads(
     assert most == 1
 
 
+_COUNTING_THREADS = textwrap.dedent(
+    """
+    import io, os
+    import films, media
+    from making import BOUNDS, mapped
+    from weighlock.codecs import job, pyav_audio, pyav_video
+    from weighlock.codecs.encoding import Encoding
+    from weighlock.media.work import AudioWork, VideoWork
+
+    pyav_video.warm_up()
+    most = 0
+    def look(_):
+        global most
+        most = max(most, len(os.listdir("/proc/self/task")))
+    film = films.film(2, "matroska", size=(64, 48), sound_codec="libmp3lame")
+    for work in [
+        VideoWork(start_s=0.5, end_s=1.5), VideoWork(fps=2), VideoWork(start_s=0.5, exact=False), VideoWork(),
+        *(AudioWork(start_s=0.3, mime=f"audio/{form}") for form in "flac mpeg wav mp4 ogg aac aiff".split()),
+    ]:
+        make = (pyav_audio if isinstance(work, AudioWork) else pyav_video).make
+        context = job.Context(mime="video/x-matroska", bounds=BOUNDS, encoding=Encoding(), progress=look)
+        with mapped(film) as medium:
+            make(medium.window, io.BytesIO(), work, context)
+    print(most)
+    """
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_sound_is_decoded_resampled_and_encoded_without_threads() -> None:
+    counted = subprocess.run([sys.executable, "-c", _COUNTING_THREADS], capture_output=True, text=True, check=True)
+
+    assert counted.stdout.strip() == "1"
+
+
 def test_sixteen_at_once_hang_nothing_and_starve_nobody(prober: Prober, transformer: Transformer) -> None:
     film, song = films.film(2, size=(64, 48)), media.sound(2, "aac", "mp4")
     broken = bytearray(media.header_first(film))

@@ -15,6 +15,7 @@ from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.weigh import weigh
 from weighlock.request import Backend, Modality
 from weighlock.rules import Controls, RuleBook
@@ -33,7 +34,7 @@ LIMITS = st.dictionaries(st.sampled_from(list(Modality)), st.integers(0, 2_000_0
 
 def verdict(model: str, backend: Backend, media: list[Facts], limits: Limits) -> Verdict:
     rules = BOOK.for_model(model, backend, DAY)
-    return admit([weigh(examined(facts), Controls(), rules) for facts in media], limits, None)
+    return admit(Load.of([weigh(examined(facts), Controls(), rules) for facts in media]), limits, None)
 
 
 @given(media=st.lists(MEDIA, min_size=1, max_size=4), tokens=LIMITS)

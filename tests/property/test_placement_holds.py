@@ -112,7 +112,7 @@ def test_what_a_turn_decided_stays_in_the_next_unless_it_says_that_the_cache_bre
             [Stage(before, lambda: text) for before in range(1, held)],
             rules,
             Shaping(local_work=work),
-            lambda parts: admit(parts, limits, None),
+            lambda load: admit(load, limits, None),
             [Wish(removable=True)] * held,
             below=below,
             keep=3,

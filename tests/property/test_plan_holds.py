@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unit.planning.drawn import examined, paper, recording, screenshot, song
-from weighlock.media.facts import Facts, ImageFacts, TextFacts
+from weighlock.media.facts import AudioFacts, Facts, ImageFacts, TextFacts, VideoFacts
+from weighlock.media.work import AudioWork, DocumentWork, VideoWork
 from weighlock.planning.admit import Verdict, admit
+from weighlock.planning.cutting import sampled_fps
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Bench, Why
 from weighlock.planning.plan import plan
 from weighlock.planning.steps import Plan, Wish
@@ -28,13 +31,13 @@ RULES = [
     for backend in Backend
 ]
 SHARES = st.sampled_from([None, None, 1, 2, 9])
-SIZES = st.sampled_from([1_000, 120_000, 900_000, 12_000_000])
+SIZES = st.sampled_from([1_000, 120_000, 900_000, 12_000_000, 90_000_000])
 FPS = st.sampled_from([None, None, 0.5, 1, 5])
 LEVELS = st.sampled_from([None, None, MediaResolution.HIGH, MediaResolution.MEDIUM, MediaResolution.LOW])
 MEDIA: st.SearchStrategy[Facts] = st.one_of(
     st.builds(screenshot, st.integers(1, 5_000), st.integers(1, 5_000)),
-    st.builds(recording, st.floats(2, 4_000), sound=st.booleans()),
-    st.builds(song, st.floats(2, 4_000)),
+    st.builds(recording, st.floats(2, 4_000), sound=st.booleans(), fps=st.sampled_from([None, 0.5, 30])),
+    st.builds(song, st.floats(2, 4_000), codec=st.sampled_from([None, "mp3", "flac", "pcm_s16le"])),
     st.builds(paper, st.integers(1, 400)),
 )
 FLOORS = st.builds(
@@ -105,8 +108,8 @@ def limits(draw: st.DrawFn, parts: Sequence[Weighed]) -> Limits:
     )
 
 
-def judge_by(bounds: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
-    return lambda parts: admit(parts, bounds, None)
+def judge_by(bounds: Limits) -> Callable[[Load], Verdict]:
+    return lambda load: admit(load, bounds, None)
 
 
 def made(parts: Sequence[Weighed], wishes: Sequence[Wish], rules: ModelRules, shaping: Shaping, bounds: Limits) -> Plan:
@@ -115,6 +118,12 @@ def made(parts: Sequence[Weighed], wishes: Sequence[Wish], rules: ModelRules, sh
 
 def total(parts: Sequence[Weighed]) -> int:
     return sum(part.total.high for part in parts)
+
+
+def as_made(wish: Wish, *, cut: bool) -> Wish:
+    """A region, and a window in a file that was cut, are of the medium as it came: what is made drops them."""
+    target = replace(wish.target, region=None)
+    return replace(wish, target=replace(target, span_s=None, around_s=None) if cut else target)
 
 
 @given(request=requests(), shaping=SHAPINGS, data=st.data())
@@ -148,18 +157,47 @@ def test_what_the_caller_asked_for_is_only_ever_lowered_and_never_below_a_floor(
 ) -> None:
     parts, wishes, rules = request
 
-    after = made(parts, wishes, rules, shaping, data.draw(limits(parts))).parts
+    found = made(parts, wishes, rules, shaping, data.draw(limits(parts)))
 
-    for part, new in zip(parts, after, strict=True):
+    for at, (part, new) in enumerate(zip(parts, found.parts, strict=True)):
         asked, now, floor = part.controls, new.controls, shaping.floor(part.examined.modality)
+        start_s, end_s = now.start_offset_s, now.end_offset_s
+        work = found.works.get(at)
+        if isinstance(work, VideoWork | AudioWork) and not now.clipped:
+            start_s, end_s = work.start_s, work.end_s
+        facts = part.examined.facts
+        whole_s = facts.duration_s if isinstance(facts, VideoFacts | AudioFacts) else 1e9
+        asked_s, now_s = asked.span_s(whole_s), (whole_s if end_s is None else end_s) - (start_s or 0)
         assert asked.fps is None or (now.fps or 0) <= asked.fps
-        assert (now.start_offset_s or 0) >= (asked.start_offset_s or 0)
-        assert asked.end_offset_s is None or (now.end_offset_s or 0) <= asked.end_offset_s
+        assert (start_s or 0) >= (asked.start_offset_s or 0)
+        assert asked.end_offset_s is None or (end_s is not None and end_s <= asked.end_offset_s)
         assert now.drop_sound >= asked.drop_sound
         if now.fps != asked.fps:
-            assert (now.fps or 0) >= floor.fps
-        if (now.start_offset_s, now.end_offset_s) != (asked.start_offset_s, asked.end_offset_s):
-            assert now.span_s(1e9) >= floor.seconds - 1e-6
+            assert (now.fps or 0) >= min(floor.fps, sampled_fps(asked, rules))
+        if asked_s > 0:
+            assert now_s >= min(floor.seconds, asked_s) - 1e-6
+
+
+@given(request=requests(), shaping=SHAPINGS, data=st.data())
+def test_bytes_only_ever_become_fewer_and_what_is_made_is_held_to_them(
+    request: tuple[list[Weighed], list[Wish], ModelRules], shaping: Shaping, data: st.DataObject
+) -> None:
+    parts, wishes, rules = request
+    bounds = replace(data.draw(limits(parts)), bytes=data.draw(st.sampled_from([90_000, 700_000, 9_000_000])))
+
+    found = made(parts, wishes, rules, shaping, bounds)
+
+    for at, (part, new) in enumerate(zip(parts, found.parts, strict=True)):
+        before, after, work = part.examined.size_bytes or 0, new.examined.size_bytes or 0, found.works.get(at)
+        if not isinstance(part.examined.facts, ImageFacts):  # fewer pixels may take more bytes, and say so
+            assert after <= before
+        if isinstance(work, VideoWork):
+            assert work.max_bytes == after
+            assert work.fps is None or new.controls.fps is None or work.fps >= new.controls.fps
+            assert not new.controls.clipped or work.end_s is None
+        if isinstance(work, VideoWork | AudioWork | DocumentWork):
+            assert shaping.local_work is not LocalWork.NEVER
+            assert not wishes[at].pinned
 
 
 @given(request=requests(), shaping=SHAPINGS, data=st.data())
@@ -170,7 +208,7 @@ def test_a_plan_made_again_of_what_came_out_changes_nothing(
     bounds = data.draw(limits(parts))
     once = made(parts, wishes, rules, shaping, bounds)
 
-    kept = [replace(wish, target=replace(wish.target, region=None)) for wish in wishes]  # as what is made drops it
+    kept = [as_made(wish, cut=at in once.works) for at, wish in enumerate(wishes)]
     again = made(once.parts, kept, rules, shaping, bounds)
 
     assert again.parts == once.parts
@@ -191,7 +229,7 @@ def test_no_single_step_can_be_taken_back_without_breaking_a_limit(
             assert any(new.refused for new in without)
             continue
         assert move.why is Why.NEEDED
-        assert judge_by(bounds)(without).over
+        assert judge_by(bounds)(Load.of(without)).over
 
 
 @given(request=requests(), shaping=SHAPINGS, share=st.floats(0.005, 1), more=st.floats(1, 3))

@@ -46,6 +46,7 @@ MOVING = st.none() | st.builds(
         clip=CLIPS,
         fps=st.none() | st.decimals("0.01", 24, places=3),
         content=st.sampled_from(["screen", "talk", "motion"]),
+        cut=st.sampled_from(["exact", "copy"]),
     ),
 )
 ENDPOINT = sections(

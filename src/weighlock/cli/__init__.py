@@ -8,6 +8,7 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 
 import click
@@ -68,6 +69,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot print `·` gets a question mark
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end)  # else what is half-written would stay
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()
@@ -89,6 +92,10 @@ def main() -> None:
     except WeighlockError as error:
         _say(f"{'configuration' if isinstance(error, ConfigError) else error.code}: {error}")
         sys.exit(EXIT_USAGE)
+
+
+def _end(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _nameless(error: OSError) -> str:

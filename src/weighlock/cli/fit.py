@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -14,30 +14,18 @@ from rich.markup import escape
 
 from weighlock.cli import render
 from weighlock.cli.check import CLIP_FORMS, EXIT_NOTHING, EXIT_OVER, EXIT_UNREADABLE, clip_of_words
-from weighlock.cli.files import replace_file
 from weighlock.cli.fit_request import Said, named, read_request, wished
+from weighlock.cli.fit_written import demand_place, write
 from weighlock.cli.printable import printable
-from weighlock.cli.request_file import FORMS, Broken, Loaded, say_broken
-from weighlock.encoded import Base64
+from weighlock.cli.request_file import FORMS, Broken, say_broken
 from weighlock.errors import InputError
 from weighlock.fitted import Fitted
-from weighlock.fitting import referred
 from weighlock.planning.admit import Decision
 from weighlock.preflight import Preflight
-from weighlock.request import Backend, Box, Content, MediaPart, Request
+from weighlock.request import Backend, Box, Content
 from weighlock.scales import Asked
 from weighlock.settings import load
-
-_EXTENSIONS = {
-    "image/jpeg": ".jpg",
-    "image/png": ".png",
-    "image/webp": ".webp",
-    "video/mp4": ".mp4",
-    "audio/flac": ".flac",
-    "audio/mpeg": ".mp3",
-    "audio/wav": ".wav",
-    "application/pdf": ".pdf",
-}
+from weighlock.settings.amounts import parse_number, parse_seconds
 
 
 @click.command()
@@ -65,6 +53,7 @@ _EXTENSIONS = {
     show_default=True,
     help="What JSON is: a REST body, neutral messages, or a file like any other.",
 )
+@click.option("--deadline", metavar="SECONDS", help="For work on the media; then it goes without. Default: none.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for request.json and new files.")
 @click.option("--dry-run", is_flag=True, help="Only plan: nothing is worked on, nothing is written.")
 @click.option("--explain", is_flag=True, help="Also the steps that were tried, and why nothing gets lighter still.")
@@ -85,6 +74,7 @@ def fit(
     content: tuple[str, ...],
     crop: tuple[str, ...],
     taken_as: str,
+    deadline: str | None,
     out: Path | None,
     dry_run: bool,
     explain: bool,
@@ -112,6 +102,7 @@ def fit(
         content=next((one for part, one in reversed(contents) if part is None), None),
         max_tokens=max_tokens,
         max_usd=_usd(max_usd),
+        deadline_s=_seconds(deadline),
     )
     with ExitStack() as stack:
         preflight = stack.enter_context(Preflight(settings, preload=False))
@@ -126,6 +117,8 @@ def fit(
         said += [Said("--content", part, {"content": one}) for part, one in contents if part is not None]
         request = wished(request, said)
         fitted = preflight.fit(request, asked)
+        if out is not None and not dry_run:
+            demand_place(out, fitted, paths)
         code = _exit_code(fitted)
         written: list[Path] = []
         stopped: InputError | None = None
@@ -135,7 +128,7 @@ def fit(
                 if fitted.after.verdict.decision is Decision.REJECT:  # what was made is more than was planned
                     code = EXIT_OVER
                 elif out is not None:
-                    written = _write(out, fitted, loaded, request)
+                    written = write(out, fitted, loaded, request)
             except InputError as error:
                 stopped, code = error, EXIT_UNREADABLE
     if form == "json":
@@ -173,8 +166,8 @@ def _usd(words: str | None) -> Decimal | None:
     if words is None:
         return None
     try:
-        amount = Decimal(words.removeprefix("$"))
-    except InvalidOperation:
+        amount = Decimal(parse_number(words.removeprefix("$")))
+    except ValueError:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0:
         raise click.BadParameter(f"{words!r} is no amount of USD", param_hint="--max-usd")
@@ -197,6 +190,18 @@ def _cropped(words: str) -> tuple[str, dict[str, Box]]:
     return part, {"region": Box(left=left, top=top, right=right, bottom=bottom)}
 
 
+def _seconds(words: str | None) -> float:
+    """Who makes files waits for them, unless they say how long."""
+    if words is None:
+        return math.inf
+    try:
+        if (seconds := parse_seconds(words)) > 0:
+            return seconds
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{words!r} is no time; write 10, 90s or 5m", param_hint="--deadline")
+
+
 def _exit_code(fitted: Fitted) -> int:
     if fitted.after.verdict.decision is Decision.REJECT:
         return EXIT_OVER
@@ -204,86 +209,3 @@ def _exit_code(fitted: Fitted) -> int:
     if not (any(part.tokens for part in media) if media else text.total.high):
         return EXIT_NOTHING
     return 0 if fitted.is_sendable else EXIT_UNREADABLE
-
-
-# ---- what is written
-
-
-def _write(folder: Path, fitted: Fitted, loaded: Loaded | None, given: Request) -> list[Path]:
-    """The request's body in the format it came in, and of files a REST body; and the media that go beside it.
-
-    Raises:
-        InputError: it cannot be written in that format.
-    """
-    from weighlock.converters import json_text, messages, rest_json
-
-    path = folder / "request.json"
-    beside = dict(_beside(folder, path, fitted, alone=loaded is None))
-    request = referred(fitted, _to_upload(fitted, beside)).request
-    if loaded is None:
-        data = rest_json.emit(request)
-    elif request is given:
-        data = loaded.body
-    elif isinstance(loaded.parsed, rest_json.Parsed):
-        data = rest_json.emit(request, loaded.parsed)
-    else:
-        data = json_text.dumps(messages.emit(request, loaded.parsed))
-    folder.mkdir(parents=True, exist_ok=True)
-    for at, name in beside.items():
-        replace_file(name, fitted.files[at] if at in fitted.files else _bytes_of(fitted.shaped[at].finding.part))
-    replace_file(path, data)
-    return [path, *beside.values()]
-
-
-def _beside(folder: Path, body: Path, fitted: Fitted, *, alone: bool) -> Iterator[tuple[int, Path]]:
-    """Where media are written: of files what was made, and what is to be uploaded and is no file yet."""
-    made = fitted.files if alone else ()
-    taken = [body]
-    for at in sorted({*made, *(at for at in fitted.to_upload if at in fitted.files or _own_file(fitted, at) is None)}):
-        taken.append(_name(folder, fitted, at, taken))
-        yield at, taken[-1]
-
-
-def _name(folder: Path, fitted: Fitted, at: int, taken: list[Path]) -> Path:
-    """That of what a medium was made of, or of its place, with the ending of what it is now."""
-    label, part = fitted.before.parts[at].examined.label, fitted.plan.parts[at].examined
-    mime = fitted.made[at].mime if at in fitted.made else part.mime or ""
-    named = Path(label) if isinstance(fitted.shaped[at].finding.part.source, Path) else Path(_plain(label))
-    stem, ending = named.stem or "medium", _EXTENSIONS.get(mime, named.suffix)
-    path, nth = folder / f"{stem}{ending}", 1
-    while path in taken:
-        nth += 1
-        path = folder / f"{stem}-{nth}{ending}"
-    return path
-
-
-def _plain(place: str) -> str:
-    """`contents-0-parts-1` of `contents[0].parts[1]`."""
-    return re.sub(r"\W+", "-", place).strip("-")
-
-
-def _own_file(fitted: Fitted, at: int) -> Path | None:
-    """The caller's file a part comes from; `None` where it came in a request, or on standard input."""
-    part = fitted.shaped[at].finding.part
-    return Path(part.label) if isinstance(part.source, Path) and part.source == Path(part.label) else None
-
-
-def _bytes_of(part: MediaPart) -> bytes:
-    match part.source:
-        case Base64() as text:
-            return text.decode()
-        case Path() as path:
-            return path.read_bytes()
-        case source:
-            return bytes(source)  # type: ignore[arg-type]  # nothing else stands in a request read from a file
-
-
-def _to_upload(fitted: Fitted, beside: Mapping[int, Path]) -> dict[int, str]:
-    """What stands in the request for media that somebody has to upload first; standard error says so."""
-    uris: dict[int, str] = {}
-    for at in fitted.to_upload:
-        file = beside.get(at) or Path(fitted.before.parts[at].examined.label)
-        uris[at] = f"file:{file.name if at in beside else file}"
-        words = f"{file} is too large to go inline: upload it, and put its URI in place of {uris[at]}"
-        click.echo(printable(f"weighlock: {words}"), err=True)
-    return uris

@@ -25,7 +25,11 @@ def read_request(
     Raises:
         InputError: a file that has to be a request is none.
     """
+    if paths.count("-") > 1:
+        raise click.UsageError("standard input can be read once")
     named = [one for path in paths for one in _parts_of(path, stack, max_bytes)]
+    if not named:
+        raise click.UsageError(f"no file in {printable(paths[0])}")
     if taken_as in FORMS:
         if len(named) > 1:
             raise click.UsageError(f"--as {taken_as} names one request")

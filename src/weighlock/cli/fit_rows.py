@@ -16,7 +16,7 @@ from weighlock.cli.table import short
 from weighlock.cli.work_words import made_a, work_in_words
 from weighlock.fitted import Fitted
 from weighlock.media.tokens import Confidence
-from weighlock.media.work import AudioWork, ImageWork, StripWork, Work
+from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StripWork, VideoWork, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.levers import Lever
 from weighlock.planning.moves import Why, need
@@ -91,7 +91,7 @@ class Rows:
         before, after = fitted.before.parts[at], fitted.after.parts[at]
         facts = printable(facts_in_words(before))
         if before.error is not None:
-            words = before.error.message.partition(": ")[2] or before.error.message
+            words = before.error.message.removeprefix(f"{fitted.shaped[at].finding.place}: ")
             return facts, "-", "unreadable", "", Text(), Text(printable(words), style="yellow")
         steps = [step for step in fitted.plan.steps if at in step.parts]
         saved, share = self.saved(before.total, after.total)
@@ -129,10 +129,14 @@ class Rows:
         mime, made = self.fitted.before.parts[at].examined.mime, self.fitted.made.get(at)
         if isinstance(work, AudioWork | ImageWork) and work.mime == mime:
             work = replace(work, mime=None)
+        if isinstance(work, VideoWork) and made is not None and made.actual_start_s is None:
+            work = replace(work, exact=True)  # be it that a copy would not do
         words = work_in_words(work)
         if made is None:
-            yield words
+            guess = self.fitted.plan.parts[at].examined.size_bytes if isinstance(work, DocumentWork) else None
+            yield words if guess is None else f"{words}, about {guess:,} bytes"
             return
+        words = words.partition(", at most ")[0]  # how many came is told
         if made.mime != mime and "made a" not in words:
             words += f", {made_a(made.mime)}"
         yield f"{words}, {made.size_bytes:,} bytes"

@@ -63,6 +63,9 @@ def _below(fitted: Fitted, legend: str) -> Iterator[Text]:
     yield from shortened([*_put_right(fitted)], _MOST_LINES)
     if fitted.plan.stays_inline:
         yield Text(printable(f"{fitted.plan.stays_inline}."), style="dim")
+    if fitted.late is not None:
+        names = ", ".join(before.parts[at].examined.label for at in fitted.late.left_out)
+        yield Text(printable(f"Left out: {fitted.late.words} on {names}."), style="yellow")
     for at in fitted.traced:
         kept = before.parts[at].examined
         words = f"{kept.label} keeps its metadata: that of {kept.mime} is not taken out here, or local_work is never"

@@ -44,6 +44,7 @@ def _in_words(work: Work) -> Iterator[str]:
             yield from _cut(work.start_s, work.end_s)
             if work.mime or (work.start_s is None and work.end_s is None):
                 yield made_a(work.mime) if work.mime else "written anew"
+            yield from _held(work.max_bytes)
         case ImageWork():
             yield from _of_a_picture(work)
         case DocumentWork(first_page=first, last_page=last):
@@ -57,12 +58,13 @@ def _in_words(work: Work) -> Iterator[str]:
 def _of_a_film(work: VideoWork) -> Iterator[str]:
     yield from _cut(work.start_s, work.end_s)
     if not work.exact:
-        yield "from the nearest key frame on"
+        yield "copied from the key frame at or before"
     if work.fps is not None:
-        yield f"{work.fps:g} frames a second kept"
+        yield f"{work.fps:g} frame{'' if work.fps == 1 else 's'} a second kept"
     if not work.keep_sound:
         yield "without its sound"
     yield from _scaled(work.max_width_px, work.max_height_px)
+    yield from _held(work.max_bytes)
     if work == VideoWork(strip_metadata=work.strip_metadata):
         yield made_a("video/mp4")
 
@@ -75,8 +77,7 @@ def _of_a_picture(work: ImageWork) -> Iterator[str]:
     yield from _scaled(work.max_width_px, work.max_height_px)
     if work.mime is not None:
         yield made_a(work.mime)
-    if work.max_bytes is not None:
-        yield f"at most {work.max_bytes:,} bytes"
+    yield from _held(work.max_bytes)
     if work == ImageWork(strip_metadata=work.strip_metadata):
         yield "written anew"
 
@@ -88,6 +89,11 @@ def _cut(start_s: float | None, end_s: float | None) -> Iterator[str]:
         yield f"cut from {start_s:g} s on"
     elif end_s is not None:
         yield f"cut at {end_s:g} s"
+
+
+def _held(max_bytes: int | None) -> Iterator[str]:
+    if max_bytes is not None:
+        yield f"at most {max_bytes:,} bytes"
 
 
 def _scaled(width_px: int | None, height_px: int | None) -> Iterator[str]:

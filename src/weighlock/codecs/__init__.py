@@ -1,7 +1,7 @@
 """The only place that opens media.
 
-FFmpeg, Pillow and the PDF libraries are loaded in a confined worker, never in the host. The prober itself loads on
-first access: whoever only reads image headers does not pay for it.
+FFmpeg, Pillow and the PDF libraries are loaded in a confined worker, never in the host. Names resolve on first access:
+whoever only reads image headers does not pay for the prober, nor the worker for what the host needs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from weighlock.codecs.limits import Confinement, MakeLimits, ProbeLimits
-from weighlock.codecs.text import text_facts
-
 if TYPE_CHECKING:
+    from weighlock.codecs.limits import Confinement, MakeLimits, ProbeLimits
     from weighlock.codecs.prober import Prober, descriptor_of, probe_bytes, versions
+    from weighlock.codecs.text import text_facts
     from weighlock.codecs.transformer import Transformer, make_bytes, make_file
 
 __all__ = [
@@ -29,13 +28,15 @@ __all__ = [
     "text_facts",
     "versions",
 ]
-_TRANSFORMING = {"Transformer", "make_bytes", "make_file"}
+_HOMES = {
+    "Confinement": "limits", "MakeLimits": "limits", "ProbeLimits": "limits", "text_facts": "text",
+    "Transformer": "transformer", "make_bytes": "transformer", "make_file": "transformer",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "transformer" if name in _TRANSFORMING else "prober"
-    value = getattr(import_module(f"weighlock.codecs.{home}"), name)
+    value = getattr(import_module(f"weighlock.codecs.{_HOMES.get(name, 'prober')}"), name)
     globals()[name] = value
     return value

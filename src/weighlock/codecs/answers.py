@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
 
 from weighlock.codecs import wire
 from weighlock.codecs.outcome import Outcome as Made
+from weighlock.codecs.shaped import parsed, shaped
 from weighlock.errors import (
     InputError,
     MalformedMedia,
@@ -22,7 +20,9 @@ from weighlock.errors import (
 from weighlock.media.facts import Anomaly, AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
 
 _LARGEST = 1e15
-_Note = Annotated[str, Field(max_length=wire.MAX_NOTE_CHARS)]
+_MAX_WORD_CHARS = 64
+_MAX_MESSAGE_CHARS = 1000
+_MAX_FIGURES = 16
 
 _ERRORS: dict[str, type[InputError]] = {
     e.code: e for e in (MalformedMedia, MediaTooLarge, TransformFailed, UnknownMediaType, UnsupportedMedia)
@@ -33,32 +33,11 @@ class InconsistentAnswer(Exception):
     """The child's answer is not one an honest prober gives."""
 
 
-class _Failure(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    code: str = Field(max_length=64)
-    message: str = Field(max_length=1000)
-    figures: dict[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=16)
-
-
-class _Made(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    mime: str = Field(max_length=64)
-    actual_start_s: float | None = Field(default=None, ge=0, le=_LARGEST)
-    notes: tuple[Annotated[str, Field(max_length=wire.MAX_NOTE_CHARS)], ...] = Field(
-        default=(), max_length=wire.MAX_NOTES
-    )
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    image: ImageFacts | None = None
-    audio: AudioFacts | None = None
-    video: VideoFacts | None = None
-    document: DocumentFacts | None = None
-    anomalies: tuple[Anomaly, ...] = Field(default=(), max_length=wire.MAX_ANOMALIES)
-    failure: _Failure | None = None
-    made: _Made | None = None
-    values: dict[str, str] | list[str] | None = None
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    code: str
+    message: str
+    figures: dict[str, str | int | float | bool | None]
 
 
 def load_probed(payload: bytes) -> Probed:
@@ -69,14 +48,15 @@ def load_probed(payload: bytes) -> Probed:
         InconsistentAnswer: anything an honest child does not say.
     """
     answer = _heard(payload)
-    found = [f for f in (answer.image, answer.audio, answer.video, answer.document) if f is not None]
-    if len(found) != 1:
-        raise InconsistentAnswer(f"{len(found)} kinds of facts")
-    facts = found[0]
+    anomalies = _shaped(tuple[Anomaly, ...], answer.pop("anomalies", []))
+    kind = next((kind for kind, name in wire.FACTS.items() if answer.keys() == {name}), None)
+    if kind is None or len(anomalies) > wire.MAX_ANOMALIES:
+        raise InconsistentAnswer("not one kind of facts, or anomalies without end")
+    facts: Facts = _shaped(kind, answer[wire.FACTS[kind]])
     problem = _contradiction(facts)
     if problem:
         raise InconsistentAnswer(problem)
-    return Probed(facts=facts, anomalies=answer.anomalies)
+    return Probed(facts=facts, anomalies=anomalies)
 
 
 def load_made(payload: bytes) -> Made:
@@ -86,10 +66,12 @@ def load_made(payload: bytes) -> Made:
         InputError: the child's own verdict on the medium.
         InconsistentAnswer: anything an honest child does not say.
     """
-    made = _heard(payload).made
-    if made is None:
-        raise InconsistentAnswer("nothing was made")
-    return Made(mime=made.mime, actual_start_s=made.actual_start_s, notes=made.notes)
+    made: Made = _shaped(Made, _only(_heard(payload), "made"))
+    if len(made.mime) > _MAX_WORD_CHARS or not 0 <= (made.actual_start_s or 0) <= _LARGEST:
+        raise InconsistentAnswer("what was made is out of range")
+    if len(made.notes) > wire.MAX_NOTES or any(len(note) > wire.MAX_NOTE_CHARS for note in made.notes):
+        raise InconsistentAnswer("notes without end")
+    return made
 
 
 def load_values(payload: bytes) -> dict[str, str] | list[str]:
@@ -98,35 +80,54 @@ def load_values(payload: bytes) -> dict[str, str] | list[str]:
     Raises:
         InconsistentAnswer: not such an answer.
     """
-    values = _load(payload).values
-    if values is None:
-        raise InconsistentAnswer("no values")
+    values: dict[str, str] | list[str] = _shaped(dict[str, str] | list[str], _only(_load(payload), "values"))
     return values
 
 
-def _heard(payload: bytes) -> _Answer:
+def _heard(payload: bytes) -> dict[str, Any]:
     """The answer, unless it is a verdict, which is raised."""
     answer = _load(payload)
-    if answer.failure is not None:
-        kind = _ERRORS.get(answer.failure.code)
-        if kind is None:
-            raise InconsistentAnswer(f"unknown verdict {answer.failure.code!r}")
-        raise kind(answer.failure.message, **answer.failure.figures)
+    if "failure" in answer:
+        _raise(_shaped(_Failure, _only(answer, "failure")))
     return answer
 
 
-def _load(payload: bytes) -> _Answer:
+def _raise(failure: _Failure) -> NoReturn:
+    kind = _ERRORS.get(failure.code)
+    if kind is None or len(failure.message) > _MAX_MESSAGE_CHARS or len(failure.figures) > _MAX_FIGURES:
+        raise InconsistentAnswer("an unknown verdict")
+    if not failure.figures.keys().isdisjoint({"self", "message"}):
+        raise InconsistentAnswer("a figure by the name of something else")
+    raise kind(failure.message, **failure.figures)
+
+
+def _only(answer: dict[str, Any], name: str) -> Any:
+    if answer.keys() != {name}:
+        raise InconsistentAnswer(f"not {name} alone")
+    return answer[name]
+
+
+def _load(payload: bytes) -> dict[str, Any]:
     try:
-        return _Answer.model_validate_json(payload)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise InconsistentAnswer(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        answer = parsed(payload)
+    except ValueError as error:
+        raise InconsistentAnswer(f"not JSON: {error}") from None
+    if not isinstance(answer, dict):
+        raise InconsistentAnswer("not an object")
+    return answer
+
+
+def _shaped(kind: Any, raw: Any) -> Any:
+    try:
+        return shaped(kind, raw)
+    except ValueError as error:
+        raise InconsistentAnswer(str(error)) from None
 
 
 def _contradiction(facts: Facts) -> str | None:
     """Why these facts cannot be true of any file, or None."""
     for name, value in _figures(facts):
-        if not math.isfinite(value) or not 0 <= value <= _LARGEST:
+        if not 0 <= value <= _LARGEST:
             return f"{name} is {value}"
     match facts:
         case ImageFacts():

@@ -21,7 +21,7 @@ from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, TransformFailed
 from weighlock.media.facts import Probed
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, StillsWork, StripWork, VideoWork, Work
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 _DOORS = {
     Modality.IMAGE: "weighlock.codecs.pillow",
@@ -63,24 +63,26 @@ class Context:
 def prepare(job: wire.Job, ready: set[str]) -> bool:
     """Import what `job` needs while that is still possible, note it in `ready`, and tell whether anything was new.
 
-    Collected and frozen after each new import, so that children share the pages instead of copying them.
+    What was loaded is frozen, so that children share its pages instead of copying them. No garbage is collected while
+    modules load: they leave hardly any, and looking for it takes longer than some of them.
     """
     wanted = _wanted(job) - ready
+    gc.disable()
     for path in sorted(wanted):
         module = import_module(path)
         if hasattr(module, "warm_up"):
             module.warm_up()
         ready.add(path)
     if wanted:
-        gc.collect()
         gc.freeze()
+    gc.enable()
     return bool(wanted)
 
 
 def _wanted(job: wire.Job) -> set[str]:
-    if job.task == "make" and job.work is not None:
-        return {orders.door(job.work)}
-    return {"probe": {_DOORS[job.modality]}, "versions": set(_DOORS.values())}.get(job.task, set())
+    """The doors it goes through; of a probe also that of the work it is made for."""
+    doors = {"probe": {_DOORS[job.modality]}, "versions": set(_DOORS.values())}.get(job.task, set())
+    return doors if job.work is None else doors | {orders.door(job.work)}
 
 
 def run(job: wire.Job, medium: int | None, answer: int, *, out: int | None = None, sealed: bool) -> None:

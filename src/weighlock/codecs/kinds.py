@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weighlock.errors import UnsupportedMedia
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
 _MPEG = "mpeg,mpegvideo,mpegts"

@@ -20,7 +20,7 @@ import pypdfium2.version
 from weighlock.codecs.mapped import MappedFile
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, DocumentFacts, FactSource, PageRun, Probed
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds

@@ -17,7 +17,7 @@ from PIL import __version__ as pillow_version
 from weighlock.codecs import kinds
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge
 from weighlock.media.facts import Anomaly, FactSource, ImageFacts, Probed
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds

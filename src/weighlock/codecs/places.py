@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from weighlock.codecs.program import GLANCE_S, NOBODY, Watch
 from weighlock.errors import ProberUnavailable
 
 
@@ -19,11 +20,12 @@ class Places:
         self._workers = threading.BoundedSemaphore(workers)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self, watch: Watch = NOBODY) -> Iterator[None]:
         """Wait for a worker.
 
         Raises:
             ProberUnavailable: the queue is full.
+            Cancelled: `watch` said so.
         """
         if not self._places.acquire(blocking=False):
             workers, queue = self._figures["workers"], self._figures["queue"]
@@ -31,7 +33,11 @@ class Places:
                 f"{workers} {self._what} run, {queue} wait; raise safety.workers or try later", **self._figures
             )
         try:
-            with self._workers:
+            while not self._workers.acquire(timeout=GLANCE_S if watch.cancelled else None):
+                watch.refuse_if_cancelled()
+            try:
                 yield
+            finally:
+                self._workers.release()
         finally:
             self._places.release()

@@ -9,16 +9,17 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from weighlock.codecs import answers, kinds, wire
+from weighlock.codecs import answers, kinds, orders, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
 from weighlock.codecs.places import Places
 from weighlock.codecs.program import GRACE_S, NOBODY, Program, ProgramEnded, Watch, ask_once, fork_available
 from weighlock.codecs.source import spooled
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
-from weighlock.request import Modality
+from weighlock.media.work import Work
+from weighlock.modality import Modality
 
 _EVERY_LIMIT = ("memory", "cpu", "wall", "file size", "open files", "core dumps", "system calls")
 _TRIAL_WALL_S = 0.05
@@ -64,8 +65,13 @@ class Prober:
         for program in programs:
             self._end(program)
 
-    def probe(self, fd: int, *, size_bytes: int, mime: str, modality: Modality) -> Probed:
+    def probe(
+        self, fd: int, *, size_bytes: int, mime: str, modality: Modality, before: Work | None = None,
+        watch: Watch = NOBODY,
+    ) -> Probed:  # fmt: skip
         """Facts about the regular file (or memfd) behind `fd`, which stays open and is not moved.
+
+        With `before`, the worker gets ready for the work that is to follow.
 
         Raises:
             MalformedMedia: broken, or it broke the child; `figures["limit"]` names the limit it ran into, if any.
@@ -73,14 +79,16 @@ class Prober:
             MediaTooLarge: past a bound of `limits`.
             ProberUnavailable: the queue is full, the worker cannot run, or the prober was closed meanwhile.
             ConfinementUnavailable: `limits.required`, and a limit is not in force here.
+            Cancelled: `watch` said so.
         """
         self.require_confinement()
         if modality is Modality.TEXT:
             raise ValueError("text is counted by text_facts, not probed")
         kinds.refuse_unknown(mime, modality)
-        job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality)
-        with self._turn() as era:
-            outcome = self._ask(job, fd, era)
+        work = None if before is None else orders.dump(before)
+        job = self._job("probe", size_bytes=size_bytes, mime=mime, modality=modality, work=work)
+        with self._turn(watch) as era:
+            outcome = self._ask(job, fd, era, watch=watch)
         return _verdict(outcome, self.limits)
 
     def confinement(self) -> Confinement:
@@ -105,10 +113,10 @@ class Prober:
         self._closed = 0
 
     @contextmanager
-    def _turn(self) -> Iterator[int]:
+    def _turn(self, watch: Watch = NOBODY) -> Iterator[int]:
         """A place in the queue, then one of the workers. Yields how often the prober had been closed before."""
         era = self._closed
-        with self._places.turn():
+        with self._places.turn(watch):
             yield era
 
     def _job(
@@ -118,12 +126,13 @@ class Prober:
         size_bytes: int = 0,
         mime: str = "",
         modality: Modality = Modality.IMAGE,
+        work: dict[str, Any] | None = None,
         wall_s: float | None = None,
     ) -> wire.Job:
         limits = self.limits
         return wire.Job(
             task=task,  # type: ignore[arg-type]  # one of four words, all written in this module
-            size_bytes=size_bytes, mime=mime, modality=modality,
+            size_bytes=size_bytes, mime=mime, modality=modality, work=work,
             memory_bytes=limits.memory_bytes, cpu_s=limits.cpu_s, wall_s=limits.wall_s if wall_s is None else wall_s,
             max_pixels=limits.max_pixels, max_duration_s=limits.max_duration_s, max_pages=limits.max_pages,
             max_frames=limits.max_frames,

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from weighlock.codecs import wire
 from weighlock.errors import Cancelled, ProberUnavailable
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 _START_S = 20.0
 """For Python to start, and again for a library to load, on a machine with other things to do."""
 GRACE_S = 2.0
 """How long the program may take over what should take it no time: ending, or telling that a child ran into the wall."""
 _CHUNK = 65536
+_MAPPED_BYTES = 2**20
 
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
@@ -29,7 +30,7 @@ _BOOT = (
 """Run under `-I`, which ignores the environment and the working directory; the host's import path is handed over."""
 
 
-_GLANCE_S = 0.05
+GLANCE_S = 0.05
 """How often a waiting host asks whether it is still to wait."""
 
 
@@ -219,7 +220,7 @@ def _guard(
 ) -> None:
     """Kill a process that runs into the wall or is no longer wanted."""
     until = time.monotonic() + patience_s
-    while not ended.wait(_GLANCE_S if watch.cancelled else max(0.0, until - time.monotonic())):
+    while not ended.wait(GLANCE_S if watch.cancelled else max(0.0, until - time.monotonic())):
         if time.monotonic() >= until:
             timed_out.set()
         elif watch.cancelled is None or not watch.cancelled():
@@ -238,8 +239,10 @@ def _command(entry: str) -> list[str]:
 def _environment() -> dict[str, str]:
     """Nothing but what the loader needs: API keys in the host's environment are none of the worker's business."""
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-    # Without a home named, Python looks it up in the user database.
-    return {"HOME": "/", **{name: os.environ[name] for name in kept if name in os.environ}}
+    # Without a home named, Python looks it up in the user database. FFmpeg's tables of a long film grow in place
+    # where glibc maps them; elsewhere they are copied and leave holes.
+    always = {"HOME": "/", "MALLOC_MMAP_THRESHOLD_": str(_MAPPED_BYTES)}
+    return {**always, **{name: os.environ[name] for name in kept if name in os.environ}}
 
 
 def _read_all(source: socket.socket, patience_s: float, watch: Watch) -> bytes:
@@ -262,7 +265,7 @@ def _receive(source: socket.socket, until: float, watch: Watch) -> bytes:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        source.settimeout(min(left, _GLANCE_S) if watch.cancelled is not None else left)
+        source.settimeout(min(left, GLANCE_S) if watch.cancelled is not None else left)
         try:
             return source.recv(_CHUNK)
         except TimeoutError:

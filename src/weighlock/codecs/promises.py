@@ -57,7 +57,7 @@ def refuse_unkept(work: Work, source: Probed, made: Made) -> None:
     Raises:
         TransformFailed: they differ, and no note says why.
     """
-    problem = _broken_promise(work, source, made)
+    problem = _broken_promise(work, source, made) or _too_many_bytes(work, made)
     if problem is not None:
         raise TransformFailed(f"what came out is not what was asked for: {problem}", mime=made.mime)
 
@@ -79,6 +79,13 @@ def _broken_promise(work: Work, source: Probed, made: Made) -> str | None:
             return _of_pages(work, source, facts)
         case _:
             return None if type(facts) is type(source.facts) else "another kind of medium"
+
+
+def _too_many_bytes(work: Work, made: Made) -> str | None:
+    most = work.max_bytes if isinstance(work, VideoWork | AudioWork | ImageWork) else None
+    if most is None or made.size_bytes <= most or (isinstance(work, ImageWork) and made.notes):
+        return None
+    return f"{made.size_bytes:,} bytes instead of at most {most:,}"
 
 
 def _of_video(work: VideoWork, source: Probed, facts: VideoFacts, made: Made) -> str | None:
@@ -145,8 +152,6 @@ def _of_image(work: ImageWork, facts: ImageFacts, made: Made) -> str | None:
     for size, bound in ((facts.width_px, work.max_width_px), (facts.height_px, work.max_height_px)):
         if bound is not None and size > bound:
             return f"{facts.width_px}×{facts.height_px} pixels"
-    if work.max_bytes is not None and made.size_bytes > work.max_bytes and not made.notes:
-        return f"{made.size_bytes:,} bytes instead of at most {work.max_bytes:,}"
     return None
 
 

@@ -6,6 +6,8 @@ How long a file lasts is weighed in `durations.py`.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import mmap
 import pkgutil
@@ -28,7 +30,7 @@ from weighlock.codecs.tally import Tally, codec_name
 from weighlock.codecs.window import Window
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import Anomaly, AudioFacts, FactSource, Probed, VideoFacts
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 if TYPE_CHECKING:
     from weighlock.codecs.job import Bounds
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 _MAX_STREAMS = 16
 _MAX_OPEN_PIXELS = 40_000_000
 """FFmpeg decodes a first picture when it opens a file. 8K is 33 million pixels."""
+_NEVER_NEEDED = {"av.__main__", "av.datasets"}
+"""The second fetches samples from the network, and loads what that takes."""
 READ_ERRORS = (  # what PyAV lets out besides its own
     av.error.FFmpegError,
     ValueError,
@@ -49,10 +53,13 @@ READ_ERRORS = (  # what PyAV lets out besides its own
 
 
 def warm_up() -> None:
-    """Import what PyAV imports on first use, and silence FFmpeg: its log callback takes locks."""
+    """Import what PyAV imports on first use, keep FFmpeg to one thread, silence it: its log callback takes locks."""
     for module in pkgutil.walk_packages(av.__path__, "av."):
-        if not module.name.endswith("__main__"):
+        if module.name not in _NEVER_NEEDED:
             import_module(module.name)
+    # PyAV lets nobody say how many threads its own graphs for sound start: one for each core that FFmpeg counts.
+    with contextlib.suppress(AttributeError):  # a system whose loader does not look into what a library was linked with
+        ctypes.CDLL(av._core.__file__).av_cpu_force_count(1)
     av.logging.set_level(None)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
+from weighlock.codecs.allotted import TRIES, fewer
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
@@ -14,7 +16,7 @@ from weighlock.codecs.pyav_output import counted, output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder, Voice
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.window import Window
-from weighlock.errors import MalformedMedia, UnsupportedMedia
+from weighlock.errors import MalformedMedia, TransformFailed, UnsupportedMedia
 from weighlock.media.work import AudioWork
 
 _MP3 = Voice("libmp3lame", "s16", 2, 64_000)
@@ -35,6 +37,9 @@ _SAME = {"audio/mp3": "audio/mpeg", "audio/m4a": "audio/mp4", "audio/x-m4a": "au
 _DEEP = {"flac": _FLAC_DEEP, "wav": _WAV_DEEP}
 _DEEP_FORMATS = ("s32", "s32p", "s64", "s64p", "flt", "fltp", "dbl", "dblp")
 _LOST_S = 0.5
+_HEADER_BYTES = 2_048
+_OVERHEAD = 1.08
+"""Of what carries the packets, and of encoders that take more than they were told."""
 
 
 def warm_up() -> None:
@@ -48,6 +53,20 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
     Raises:
         InputError: it cannot be read, or the type asked for is not written here.
     """
+    most = aim = work.max_bytes
+    for _ in range(TRIES):
+        told = _made(window, out, work, context, aim)
+        came = out.seek(0, os.SEEK_END)
+        if most is None or aim is None or came <= most:
+            return told
+        aim = fewer(most, aim, came)
+        out.seek(0)
+        out.truncate()
+    raise TransformFailed(f"it cannot be made to take at most {most:,} bytes", max_bytes=most)
+
+
+def _made(window: Window, out: IO[bytes], work: AudioWork, context: Context, aim: int | None) -> Outcome:
+    """In about `aim` bytes, where they are counted."""
     with Film(window, context) as film:
         stream, notes = film.sound()
         if stream is None:
@@ -62,7 +81,7 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
         film.rewind(max(Fraction(0), start_s - 1), stream=stream)
         stream = film.container.streams[index]
         with output(out, _FORMS[mime][0], film, strip=work.strip_metadata) as written:
-            sound = _sound(written, film, stream, mime, start_s, end_s, context.encoding)
+            sound = _sound(written, film, stream, mime, (start_s, end_s), aim, context.encoding)
             _write(written, film, sound, context, start_s, end_s)
             if not sound.seconds:
                 raise MalformedMedia("none of its sound can be decoded")
@@ -80,18 +99,26 @@ def _kept_type(film: Film, stream: Any, mime: str) -> str:
 
 
 def _sound(
-    written: Any, film: Film, stream: Any, mime: str, start_s: Fraction, end_s: Fraction | None, encoding: Encoding
-) -> SoundEncoder | SoundCopier:
-    _, copied, voice = _FORMS[mime]
+    written: Any, film: Film, stream: Any, mime: str, span_s: tuple[Fraction, Fraction | None], aim: int | None,
+    encoding: Encoding,
+) -> SoundEncoder | SoundCopier:  # fmt: skip
+    start_s, end_s = span_s
+    _, copied, usual = _FORMS[mime]
+    voice = usual.at(encoding.sound_bits_per_channel)
+    if aim is not None:
+        ends_s = Fraction(film.container.duration or 0, 1_000_000) if end_s is None else end_s
+        bits_per_s = max(0, aim - _HEADER_BYTES) * 8 / max(0.1, float(ends_s - start_s))
+        voice = voice.within(bits_per_s / _OVERHEAD, stream.codec_context.layout.nb_channels)
     name = codec_name(stream)
     # Bare AAC has nowhere to say what of it is to be dropped, so it is copied only from where that is so too.
     fits = name == copied and (mime != "audio/aac" or film.format == "aac")
-    if start_s == 0 and end_s is None and fits and _starts_at_zero(film, stream):
+    if start_s == 0 and end_s is None and fits and aim is None and _starts_at_zero(film, stream):
         return SoundCopier(written, film, stream, start_s, end_s)
     lossless = name in ("flac", "alac") or str(name).startswith("pcm_")
     deep = lossless and stream.codec_context.format is not None and stream.codec_context.format.name in _DEEP_FORMATS
-    voice = _DEEP.get(_FORMS[mime][0], voice) if deep else voice.at(encoding.sound_bits_per_channel)
-    return SoundEncoder(written, film, stream, voice, start_s, end_s)
+    if deep:
+        voice = _DEEP.get(_FORMS[mime][0], voice)
+    return SoundEncoder(written, film, stream, voice, start_s, end_s, held=aim is not None)
 
 
 def _starts_at_zero(film: Film, stream: Any) -> bool:

@@ -11,7 +11,7 @@ import av
 import av.filter
 
 from weighlock.codecs import pyav, tally
-from weighlock.codecs.encoding import Encoding
+from weighlock.codecs.encoding import Encoding, Rate
 from weighlock.codecs.pyav_output import Held
 from weighlock.codecs.timeline import Feed
 from weighlock.errors import MalformedMedia
@@ -102,9 +102,9 @@ class Shaper:
 class Encoder:
     """Writes pictures at given times, each lasting until the next."""
 
-    def __init__(self, output: Any, rate: Fraction, encoding: Encoding) -> None:
+    def __init__(self, output: Any, rate: Fraction, encoding: Encoding, bits: Rate | None = None) -> None:
         self._output = output
-        self.stream = output.add_stream(encoding.codec, rate=rate, options=encoding.options())
+        self.stream = output.add_stream(encoding.codec, rate=rate, options=encoding.options(bits))
         context = self.stream.codec_context
         context.time_base = CLOCK
         context.thread_count = 1
@@ -161,10 +161,11 @@ class PictureTrack:
     """Pictures on their way from a decoder into a container. The first one says what the stream is like."""
 
     def __init__(
-        self, output: Held, source: Any, rate: Fraction, encoding: Encoding, most: tuple[int | None, int | None]
-    ) -> None:
+        self, output: Held, source: Any, rate: Fraction, encoding: Encoding, most: tuple[int | None, int | None],
+        bits: Rate | None = None,
+    ) -> None:  # fmt: skip
         self._output = output
-        self._encoder = Encoder(output.container, rate, encoding)
+        self._encoder = Encoder(output.container, rate, encoding, bits)
         shape = source.sample_aspect_ratio
         self._shape = None if shape == 1 else shape
         self._most = most

@@ -14,9 +14,8 @@ from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.timeline import NO_TIME, Timeline
 from weighlock.errors import MalformedMedia
-from weighlock.media.work import VideoWork
+from weighlock.media.work import COPIED, VideoWork
 
-_PICTURES = {"h264", "hevc", "av1", "vp9", "mpeg4"}
 _SOUND = {"aac", "mp3"}
 _LOST_S = 0.5
 
@@ -25,7 +24,7 @@ def may_copy(film: Film, work: VideoWork) -> bool:
     """Whether `work` can be had without encoding pictures again."""
     stream = film.picture()
     context = stream.codec_context
-    if work.fps is not None or codec_name(stream) not in _PICTURES:
+    if work.fps is not None or codec_name(stream) not in COPIED:
         return False
     if work.exact and (work.start_s or work.end_s is not None):
         return False
@@ -53,7 +52,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     film.rewind(begin_s, stream=film.container.streams[index])
     stream = film.container.streams[index]
     origin = film.ticks(start_s, stream)
-    until_s = float(film.seconds(timeline.pts[last], stream) - start_s)
+    until = timeline.pts[last] - origin
     with output(out, "mp4", film, strip=work.strip_metadata) as written:
         target = written.add_stream_from_template(stream, opaque=True)
         _keep_turned(film, stream, target)
@@ -72,7 +71,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
                     packet.stream = target
                     written.mux(packet)
                     copied += 1
-                    context.progress(float(packet.pts * stream.time_base) / until_s if until_s > 0 else 0)
+                    context.progress((timeline.pts[number] - origin) / until if until > 0 else 0.0)
                 number += 1
             elif sound is not None and not sound.done:
                 written.mux(list(sound.feed(packet)))
@@ -82,7 +81,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
             raise MalformedMedia("none of its pictures can be copied")
     return Outcome(
         mime="video/mp4",
-        actual_start_s=float(start_s) if asked_s else None,
+        actual_start_s=None if work.exact else float(start_s),
         notes=(*notes, *_losses(film, stream, timeline, end_s)),
     )
 
@@ -97,8 +96,8 @@ def _range(timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s
         raise MalformedMedia("it holds no picture that stands alone, so none can be copied; ask for an exact clip")
     first = max((n for n in keys if timeline.pts[n] <= start), default=keys[0], key=timeline.pts.__getitem__)
     end = None if end_s is None else film.ticks(end_s, stream)
-    last = max((n for n in range(first, len(timeline)) if end is None or timeline.pts[n] < end), default=first)
-    return first, last
+    shown = (n for n in range(first, len(timeline)) if timeline.is_shown(n))  # what an edit list cuts off stays off
+    return first, max((n for n in shown if end is None or timeline.pts[n] < end), default=first)
 
 
 def _sound(

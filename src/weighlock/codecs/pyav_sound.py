@@ -23,6 +23,11 @@ _RATES = {
     "libmp3lame": (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000),
     "libopus": (48000, 24000, 16000, 12000, 8000),
 }
+_PADDING = {"aac": (1024, 1024), "libmp3lame": (1152, 1105), "libopus": (960, 312)}
+"""Samples of a packet, and those an encoder puts before the first."""
+_MPEG_1_HZ, _OPUS_HZ = 32_000, 48_000
+_MONO = ((64_000, None), (48_000, None), (32_000, 24_000), (24_000, 16_000), (16_000, 16_000))
+"""(bits a second, sample rate at most) where bytes count. Gemini hears 16 Kbps of one channel (`facts/gemini.md`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +39,45 @@ class Voice:
     """Packed, in which pieces are cut; the encoder's own is its business."""
     most_channels: int = 2
     bits_per_channel: int = 0
+    most_hz: int | None = None
 
     def at(self, bits_per_channel: int | None) -> Voice:
         """The same at another rate of bits, if it has one."""
         return replace(self, bits_per_channel=bits_per_channel) if self.bits_per_channel and bits_per_channel else self
 
     def rate(self, wanted: int) -> int:
+        wanted = min(wanted, self.most_hz or wanted)
         known = _RATES.get(self.codec)
         if known is None:
             return max(1, wanted)
         return min(known, key=lambda rate: (rate < wanted, abs(rate - wanted)))
+
+    def bits_per_s(self, channels: int) -> int:
+        return self.bits_per_channel * min(channels, self.most_channels)
+
+    def within(self, bits_per_s: float, channels: int) -> Voice:
+        """The fullest one that takes so much; the thinnest where all take more, itself where it has no rate."""
+        if not self.bits_per_channel or self.bits_per_s(channels) <= bits_per_s:
+            return self
+        thinner = (replace(self, most_channels=1, bits_per_channel=bits, most_hz=hz) for bits, hz in _MONO)
+        return next((one for one in thinner if one.bits_per_channel <= bits_per_s), self.thinnest)
+
+    @property
+    def thinnest(self) -> Voice:
+        bits, hz = _MONO[-1]
+        return replace(self, most_channels=1, bits_per_channel=bits, most_hz=hz)
+
+    def fits(self, span_s: Fraction, rate: int) -> Fraction:
+        """Seconds of sound that fill no more than `span_s` once the encoder has put its own before and behind them."""
+        whole, before = _PADDING.get(self.codec, (0, 0))
+        if not whole:
+            return span_s
+        if self.codec == "libmp3lame":  # whose header is a packet of its own
+            whole //= 2 if rate < _MPEG_1_HZ else 1
+            before += whole
+        if self.codec == "libopus":
+            whole, before = whole * rate // _OPUS_HZ, before * rate // _OPUS_HZ
+        return Fraction(max(whole, int(span_s * rate) // whole * whole) - before, rate)
 
 
 AAC = Voice("aac", "flt", 2, 64_000)
@@ -52,12 +86,14 @@ AAC = Voice("aac", "flt", 2, 64_000)
 class SoundEncoder:
     """Decodes one stream and encodes what lies between two places of it, its first sample at time zero.
 
-    A stream that begins later is preceded by silence; a gap in it is filled.
+    A stream that begins later is preceded by silence; a gap in it is filled. Where it is `held` to its end, that is not
+    even passed by the last packet: a clip of ten seconds would else be billed for eleven.
     """
 
     def __init__(
-        self, output: Any, film: Film, stream: Any, voice: Voice, start_s: Fraction, end_s: Fraction | None
-    ) -> None:
+        self, output: Any, film: Film, stream: Any, voice: Voice, start_s: Fraction, end_s: Fraction | None, *,
+        held: bool = False,
+    ) -> None:  # fmt: skip
         decoder = stream.codec_context
         self._decoder = decoder
         self._film = film
@@ -65,11 +101,13 @@ class SoundEncoder:
         self._rate = decoder.sample_rate or 48_000
         channels = max(1, decoder.layout.nb_channels)
         fits = channels <= voice.most_channels
-        self._layout = decoder.layout.name if fits and channels > 2 else ("mono" if channels == 1 else "stereo")
-        self._channels = channels if fits else 2
+        self._channels = channels if fits else min(2, voice.most_channels)
+        self._layout = decoder.layout.name if fits and channels > 2 else ("mono" if self._channels == 1 else "stereo")
         self._format = voice.sample_format
         self._sample_bytes = self._channels * av.AudioFormat(voice.sample_format).bytes
-        end_s = film.end_s(stream, end_s)
+        asked_s, end_s = end_s, film.end_s(stream, end_s)
+        if held and asked_s is not None and end_s is not None:
+            end_s = min(end_s, start_s + voice.fits(asked_s - start_s, voice.rate(self._rate)))
         end = None if end_s is None else max(0, round((end_s - start_s) * self._rate))
         lasts_s = Fraction(film.container.duration or 0, 1_000_000)
         self._line = Line(slack=int(_SLACK_S * self._rate), end=end)
@@ -185,7 +223,12 @@ class SoundCopier:
         self._frame = round(Fraction(tally.frame_s(stream)) / stream.time_base)
         self._clock = Clock(leap=int(_LEAP_S / stream.time_base), farthest=None)
         self.done = False
-        self.seconds = Fraction(0)
+        self._laid = 0
+
+    @property
+    def seconds(self) -> Fraction:
+        """Sound passed on so far."""
+        return self._laid * Fraction(self._source.time_base)
 
     def feed(self, packet: Any) -> Iterator[Any]:
         if packet.is_corrupt or _is_cut(packet):
@@ -208,7 +251,7 @@ class SoundCopier:
         lasts = lasts if self._end is None else min(lasts, self._end - at)
         packet.pts = packet.dts = at - self._first
         packet.duration = lasts
-        self.seconds = (at - self._first + lasts) * self._source.time_base
+        self._laid = at - self._first + lasts
         packet.stream = self.stream
         yield packet
 

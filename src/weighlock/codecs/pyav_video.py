@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
+from weighlock.codecs.allotted import TRIES, Allotment, fewer
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pyav_film import Film, exact
@@ -17,11 +21,13 @@ from weighlock.codecs.pyav_shown import Incomplete, Pictures, pictures
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.window import Window
-from weighlock.errors import MalformedMedia
+from weighlock.errors import MalformedMedia, TransformFailed
 from weighlock.media.work import VideoWork
 
 _COPIED_SOUND = {"aac", "mp3"}
 _LOST_S = 0.5
+_OVERSHOT = 1.08
+"""What AAC was seen to take of its bit rate at most, by noise (2026-12-01)."""
 
 
 def warm_up() -> None:
@@ -35,13 +41,38 @@ def make(window: Window, out: IO[bytes], work: VideoWork, context: Context) -> O
     Raises:
         InputError: it cannot be read, or nothing of it can be saved.
     """
+    most = work.max_bytes
     with Film(window, context) as film:
         if may_copy(film, work):
-            return copy_film(film, out, work, context)
-        try:
+            told = copy_film(film, out, work, context)
+            if most is None or _emptied_if_above(most, out) is None:
+                return told
+    aim = most
+    for _ in range(TRIES):
+        told = _again(window, out, replace(work, max_bytes=aim), context)
+        came = None if most is None else _emptied_if_above(most, out)
+        if most is None or aim is None or came is None:
+            return told
+        aim = fewer(most, aim, came)
+    raise TransformFailed(f"it cannot be made to take at most {most:,} bytes", max_bytes=most)
+
+
+def _emptied_if_above(max_bytes: int, out: IO[bytes]) -> int | None:
+    """How many bytes there were, if they were too many; then they are gone."""
+    if (came := out.seek(0, os.SEEK_END)) <= max_bytes:
+        return None
+    out.seek(0)
+    out.truncate()
+    return came
+
+
+def _again(window: Window, out: IO[bytes], work: VideoWork, context: Context) -> Outcome:
+    """The film encoded again."""
+    try:
+        with Film(window, context) as film:
             return _Again(film, out, work, context, thrifty=True).make()
-        except Incomplete:
-            pass
+    except Incomplete:
+        pass
     # A picture was not where the packets said: decode everything instead.
     out.seek(0)
     out.truncate()
@@ -82,11 +113,16 @@ class _Again:
         """Everything, in the order it is stored; returns where the pictures end, from the start of the clip."""
         film = self._film
         stream = film.container.streams[self._index]
-        track = PictureTrack(written, stream, found.rate(), self._context.encoding, self._most)
-        sound = self._sound(written.container)
+        allotted = self._allotted(found)
+        sound, sound_bits = self._sound(written.container, allotted)
+        bits = None if allotted is None else allotted.rate(sound_bits)
+        track = PictureTrack(written, stream, found.rate(), self._context.encoding, self._most, bits)
+        first = film.ticks(self._start_s, stream)
+        last = first if found.end_s is None else film.ticks(found.end_s, stream)
         for packet in film.packets():
             if packet.stream_index == self._index:
-                self._tell(packet, stream, found)
+                if packet.pts is not None and last > first:
+                    self._context.progress((packet.pts - first) / (last - first))
                 for at_s, frame in found.feed(packet):
                     track.write(frame, at_s)
             elif sound is not None and not sound.done:
@@ -104,20 +140,40 @@ class _Again:
                 self._notes = (*self._notes, lost)
         return last_s
 
-    def _tell(self, packet: Any, stream: Any, found: Pictures) -> None:
-        if packet.pts is not None and found.end_s is not None and found.end_s > self._start_s:
-            first = float(self._start_s + self._film.start)
-            length_s = float(found.end_s - self._start_s)
-            self._context.progress((packet.pts * float(stream.time_base) - first) / length_s)
-
-    def _sound(self, output: Any) -> SoundEncoder | SoundCopier | None:
-        if self._sound_index is None:
+    def _allotted(self, found: Pictures) -> Allotment | None:
+        """The bits there are, where bytes are counted."""
+        if self._work.max_bytes is None:
             return None
+        end_s = found.end_s or self._end_s or Fraction(self._film.container.duration or 0, 1_000_000)
+        span_s = max(Fraction(1, 10), end_s - self._start_s)
+        return Allotment(self._work.max_bytes, span_s, int(span_s * found.rate()) + 1)
+
+    def _sound(self, output: Any, allotted: Allotment | None) -> tuple[SoundEncoder | SoundCopier | None, float]:
+        """The sound, and what bits it takes a second where that is asked."""
+        if self._sound_index is None:
+            return None, 0.0
         stream = self._film.container.streams[self._sound_index]
-        if self._start_s == 0 and self._end_s is None and codec_name(stream) in _COPIED_SOUND:
-            return SoundCopier(output, self._film, stream, self._start_s, None)
-        voice = AAC.at(self._context.encoding.sound_bits_per_channel)
-        return SoundEncoder(output, self._film, stream, voice, self._start_s, self._end_s)
+        takes, most = float(stream.bit_rate or math.inf), math.inf if allotted is None else allotted.sound_bits_per_s
+        if self._is_whole(stream) and codec_name(stream) in _COPIED_SOUND and (allotted is None or takes <= most):
+            return SoundCopier(output, self._film, stream, self._start_s, self._whole_packets(stream)), takes
+        channels = stream.codec_context.layout.nb_channels
+        voice = AAC.at(self._context.encoding.sound_bits_per_channel).within(most, channels)
+        held = allotted is not None
+        sound = SoundEncoder(output, self._film, stream, voice, self._start_s, self._end_s, held=held)
+        return sound, voice.bits_per_s(channels) * _OVERSHOT
+
+    def _whole_packets(self, stream: Any) -> Fraction | None:
+        """Where a copy ends so that no packet goes beyond the end that is asked for."""
+        if self._end_s is None:
+            return None
+        voice = replace(AAC, codec="libmp3lame") if codec_name(stream) == "mp3" else AAC
+        return voice.fits(self._end_s, stream.codec_context.sample_rate or 48_000)
+
+    def _is_whole(self, stream: Any) -> bool:
+        """Whether nothing of the sound is cut off, but for what goes beyond an end it is held to."""
+        if self._start_s or self._end_s is None:
+            return not self._start_s
+        return self._work.max_bytes is not None and 0 < self._film.promised_s(stream) <= self._end_s
 
     def _losses(self, found: Pictures, last_s: Fraction) -> Iterator[str]:
         film = self._film

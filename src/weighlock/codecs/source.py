@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -21,6 +23,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 HEAD_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
 _URL = re.compile(r"(?:https?|gs|ftp|s3):/")
 # A FIFO without a writer would block the open for ever.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -48,6 +51,21 @@ class OpenSource:
         if self._fd is None:
             self._fd = spooled(self._data or b"")
         return self._fd
+
+    def sha256(self, glance: Callable[[], None]) -> bytes:
+        """Of its content, in memory that does not grow with it. `glance` is called for every MiB, and may raise."""
+        digest = hashlib.sha256()
+        for offset in range(0, self.size_bytes, _CHUNK_BYTES):
+            glance()
+            digest.update(self.read_at(offset, _CHUNK_BYTES))
+        return digest.digest()
+
+    def stamp(self) -> tuple[int, int] | None:
+        """What a file shows when it is written to; nothing for bytes, which nobody can change."""
+        if self._data is not None:
+            return None
+        status = os.fstat(self.descriptor())
+        return status.st_size, status.st_mtime_ns
 
     def __enter__(self) -> Self:
         return self

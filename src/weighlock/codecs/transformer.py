@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from weighlock.codecs import answers, orders, promises, wire
+from weighlock.codecs.allotted import TRIES
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.limits import MakeLimits
 from weighlock.codecs.outcome import Outcome
@@ -23,7 +24,7 @@ from weighlock.codecs.source import spooled
 from weighlock.errors import InputError, TransformFailed
 from weighlock.media.facts import AudioFacts, Probed, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 Progress = Callable[[float], None]
 Cancelled = Callable[[], bool]
@@ -82,14 +83,16 @@ class Transformer:
             Cancelled: `cancelled` said so.
             ProberUnavailable: the queue is full, or the worker cannot run.
         """
-        watch = Watch(progress=progress, cancelled=cancelled)
+        watch, silent = Watch(progress=progress, cancelled=cancelled), Watch(cancelled=cancelled)
         modality = _modality(mime, work)
-        with self._places.turn():
+        with self._places.turn(silent):
             watch.refuse_if_cancelled()
-            source = self._prober.probe(fd, size_bytes=size_bytes, mime=mime, modality=modality)
+            source = self._prober.probe(
+                fd, size_bytes=size_bytes, mime=mime, modality=modality, before=work, watch=silent
+            )
             promises.refuse_impossible(work, source)
             told = self._done(fd, out, self._job(size_bytes, mime, modality, work, source), watch)
-        made = self._looked_at(out, told, work)
+        made = self._looked_at(out, told, work, silent)
         promises.refuse_unkept(work, source, made)
         if progress is not None:
             progress(1.0)
@@ -106,10 +109,10 @@ class Transformer:
         except answers.InconsistentAnswer as error:
             raise TransformFailed(f"the worker's account of it makes no sense: {error}", limit="answer") from error
 
-    def _looked_at(self, out: int, told: Outcome, work: Work) -> Made:
-        size_bytes = os.fstat(out).st_size
+    def _looked_at(self, out: int, told: Outcome, work: Work, watch: Watch) -> Made:
+        size_bytes, modality = os.fstat(out).st_size, _modality(told.mime, work)
         try:
-            probed = self._prober.probe(out, size_bytes=size_bytes, mime=told.mime, modality=_modality(told.mime, work))
+            probed = self._prober.probe(out, size_bytes=size_bytes, mime=told.mime, modality=modality, watch=watch)
         except InputError as error:
             raise TransformFailed(f"what came out cannot be read: {error.message}", mime=told.mime) from error
         return Made(
@@ -160,6 +163,8 @@ def _load(work: Work, source: Probed) -> tuple[float, float]:
     start_s, end_s = promises.window(work, facts.duration_high_s)
     # What lies before the clip may have to be decoded too, from the last picture that stands alone.
     media_s = max(0.0, end_s - start_s) + start_s / 4
+    if isinstance(work, VideoWork | AudioWork) and work.max_bytes is not None:
+        media_s *= TRIES
     if isinstance(facts, AudioFacts) or isinstance(work, AudioWork):
         return media_s, 0.0
     return media_s, facts.width_px * facts.height_px * min(facts.average_fps or 60.0, 240.0)

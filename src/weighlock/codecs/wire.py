@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from weighlock.codecs.outcome import Outcome as Made
 from weighlock.errors import InputError
 from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, Probed, VideoFacts
-from weighlock.request import Modality
+from weighlock.modality import Modality
 
 MAX_ANSWER_BYTES = 256 * 1024
 END = b"\n"
@@ -53,7 +53,7 @@ class Job:
     file_bytes: int = 0
     """What it may write to the descriptor it is given for that."""
     work: dict[str, Any] | None = None
-    """What is to be made, as `orders.dump` gives it."""
+    """What is to be made, as `orders.dump` gives it; of a probe, what is to be made next."""
     encoding: dict[str, Any] | None = None
 
     def dump(self) -> bytes:

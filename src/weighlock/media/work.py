@@ -21,6 +21,8 @@ class VideoWork:
     keep_sound: bool = True
     max_width_px: int | None = None
     max_height_px: int | None = None
+    max_bytes: int | None = None
+    """What comes out has no more: pictures and sound are encoded in fewer bits where they would."""
     strip_metadata: bool = False
 
 
@@ -52,6 +54,8 @@ class AudioWork:
     end_s: float | None = None
     mime: str | None = None
     """`audio/flac`, `audio/mpeg` or `audio/wav`; `None` keeps the format where it can be written."""
+    max_bytes: int | None = None
+    """What comes out has no more, in a format whose sound can be given fewer bits."""
     strip_metadata: bool = False
 
 
@@ -96,6 +100,9 @@ STRIPPED = frozenset(
 )  # fmt: skip
 """Types `StripWork` is known for, under any of their names."""
 
+COPIED = frozenset({"h264", "hevc", "av1", "vp9", "mpeg4"})
+"""Pictures that can stand in an MP4 as they are."""
+
 Work = VideoWork | StillsWork | AudioWork | ImageWork | DocumentWork | StripWork
 
 
@@ -107,6 +114,6 @@ class Made:
     size_bytes: int
     probed: Probed
     actual_start_s: float | None = None
-    """Where a copied clip really begins in the source."""
+    """Where a copied clip really begins in the source; `None` of any other."""
     notes: tuple[str, ...] = ()
     """What a person should know: `the last 3 s could not be decoded`."""

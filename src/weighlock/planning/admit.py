@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
 from weighlock.planning.limits import Limits
-from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
+from weighlock.planning.load import Load
+from weighlock.planning.weigh import CostRange, Tally
 from weighlock.request import Modality
 
 
@@ -57,41 +58,33 @@ class Verdict:
         return tuple(check for check in self.limits if check.over)
 
 
-def admit(
-    parts: Sequence[Weighed], limits: Limits, cost: CostRange | None, *, reasons: tuple[str, ...] = ()
-) -> Verdict:
+def admit(load: Load, limits: Limits, cost: CostRange | None, *, reasons: tuple[str, ...] = ()) -> Verdict:
     """Holds every limit the endpoint has against the request.
 
     An unknown cost is not checked here: whether that refuses is policy, and comes in as a reason.
     """
-    checks = tuple(_checks(parts, limits, cost))
+    checks = tuple(_checks(load, limits, cost))
     if reasons or any(check.over for check in checks):
         decision = Decision.REJECT
-    elif any(part.error for part in parts):
+    elif load.unknown:
         decision = Decision.UNKNOWN
     else:
         decision = Decision.ADMIT
     return Verdict(decision=decision, limits=checks, reasons=reasons)
 
 
-def _checks(parts: Sequence[Weighed], limits: Limits, cost: CostRange | None) -> Iterator[LimitCheck]:
-    needs = by_modality(parts)
-    if needs or not parts:  # where nothing could be weighed, nothing is known to hold against a limit of tokens
+def _checks(load: Load, limits: Limits, cost: CostRange | None) -> Iterator[LimitCheck]:
+    if load.weighed or not load.parts:  # where nothing could be weighed, nothing is known to hold against tokens
         for modality, limit in limits.tokens.items():
-            yield _of_tally(f"tokens.{modality.lower()}", limit, needs.get(modality, Tally()))
+            yield _of_tally(f"tokens.{modality.lower()}", limit, load.tokens.get(modality, Tally()))
         if limits.prompt_tokens is not None:
-            yield _of_tally("prompt_tokens", limits.prompt_tokens, _total(needs))
+            yield _of_tally("prompt_tokens", limits.prompt_tokens, load.total)
     if limits.cost_usd is not None and cost is not None:
         yield LimitCheck(name="cost_usd", limit=limits.cost_usd, low=cost.low, likely=cost.likely, high=cost.high)
-    media = [part for part in parts if part.examined.modality is not Modality.TEXT]
     if limits.media_parts is not None:
-        yield _exact("media_parts", limits.media_parts, len(media))
+        yield _exact("media_parts", limits.media_parts, load.media)
     if limits.bytes is not None:
-        yield _exact("bytes", limits.bytes, sum(part.examined.size_bytes or 0 for part in media))
-
-
-def _total(needs: Mapping[Modality, Tally]) -> Tally:
-    return Tally.of(needs.values())
+        yield _exact("bytes", limits.bytes, load.size_bytes)
 
 
 def _of_tally(name: str, limit: int, need: Tally) -> LimitCheck:

@@ -33,7 +33,7 @@ def demand_possible(part: MediaPart, weighed: Weighed, target: Target, rules: Mo
     start_s, end_s = target.span_s
     if start_s >= end_s:
         raise InputError(f"{label}: the clip begins behind its end at {facts.duration_s:.2f} s", part=label)
-    if clip_way(facts, rules, shaping) is None and end_s - start_s < facts.duration_s:
+    if clip_way(weighed, rules, shaping) is None and end_s - start_s < facts.duration_s:
         raise UnsupportedMedia(
             f"{label}: {rules.model} is not known to take a clip of it, and local_work is {shaping.local_work}; "
             "allow the work, or clip it beforehand",

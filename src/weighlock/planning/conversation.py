@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from weighlock.planning.levers import Shaping
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Bench, Memory, Move, Why, size
 from weighlock.planning.placement import INLINE_ALL, InlineBelow, Placements, by_files, place, stays_inline
 from weighlock.planning.plan import Judge, always, moves_to_keep, plan
@@ -93,11 +94,11 @@ def plan_conversation(
         held = stage.media
         # The text only grew since: where the media fit beside all of it, nothing had to be done.
         first = placing.first([*stored[:held], text], sent, placed)
-        if first != placed or judge([*now[:held], text]).over:
+        if first != placed or judge(Load.of([*now[:held], text])).over:
             said = stage.text()
             first = placing.first([*stored[:held], said], sent, placed)
             now = placing.parts(first, [*endpoint_s, *kept])
-            if judge([*now[:held], said]).over:
+            if judge(Load.of([*now[:held], said])).over:
                 parts, here = [*placing.parts(first, [])[:held], said], wishes_at(held, sent)
                 kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
                 stored = placing.stored([*endpoint_s, *kept])
@@ -111,7 +112,7 @@ def plan_conversation(
     last = placing.settled(first, [*placing.stored(found.moves), text], sent, found.moves, placed)
     if last != first:
         parts = [*placing.parts(last, found.moves), text]
-        found = replace(found, parts=tuple(parts), verdict=judge(parts))
+        found = replace(found, parts=tuple(parts), verdict=judge(Load.of(parts)))
     return replace(found, placements=last, stays_inline=stays_inline(found.parts, rules, below))
 
 
@@ -137,7 +138,7 @@ class _Placing:
             return first
         *media, text = stored
         over, then = (
-            {check.name for check in self.judge([*self.parts(placed, moves)[: len(media)], text]).over}
+            {check.name for check in self.judge(Load.of([*self.parts(placed, moves)[: len(media)], text])).over}
             for placed in (first, last)
         )
         return last if then <= over else first

@@ -8,6 +8,7 @@ from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, VideoFacts
 from weighlock.planning.admit import LimitCheck, Verdict
+from weighlock.planning.load import Load
 from weighlock.planning.weigh import Weighed, explain, reweigh
 from weighlock.request import MediaResolution
 from weighlock.rules import Controls, ModelRules
@@ -74,7 +75,7 @@ class _Ladder:
         return rung is not None
 
 
-def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequence[Weighed]], Verdict]) -> Advice:
+def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Load], Verdict]) -> Advice:
     """The mildest settings under which every limit of tokens and USD holds, the heaviest part taken down first.
 
     Rungs are ordered by what is lost: resolution before seconds, longer clips before shorter, more frames before fewer.
@@ -84,7 +85,7 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
     ladders = [_Ladder(part, rules) for part in parts]
     hopeless: set[str] = set()
     for _ in range(min(_MOST_STEPS, _MOST_WEIGHED // max(1, len(parts)))):
-        broken = next((check for check in _lowerable(judge(now)) if check.name not in hopeless), None)
+        broken = next((check for check in _lowerable(judge(Load.of(now))) if check.name not in hopeless), None)
         if broken is None:
             break
         for index in sorted(range(len(now)), key=lambda index: _share(now[index], broken), reverse=True):
@@ -93,7 +94,7 @@ def advise(parts: Sequence[Weighed], rules: ModelRules, judge: Callable[[Sequenc
                 break
         else:
             hopeless.add(broken.name)
-    return Advice(settings=taken, parts=tuple(now), still_over=_lowerable(judge(now)))
+    return Advice(settings=taken, parts=tuple(now), still_over=_lowerable(judge(Load.of(now))))
 
 
 def heaviest(parts: Sequence[Weighed], over: Sequence[LimitCheck], rules: ModelRules) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
 from weighlock.media.work import ImageWork
-from weighlock.planning import reencode
+from weighlock.planning import cutting, reencode
 from weighlock.planning.weigh import Weighed
 from weighlock.request import Box, Content, MediaResolution, Modality, about
 from weighlock.rules import Controls, ModelRules, WireControl
@@ -64,6 +64,14 @@ class Older(StrEnum):
     """A few words in their place."""
     LOW = "low"
     """They stay, at the lowest resolution their floor allows; what has none is left alone."""
+
+
+class CutBy(StrEnum):
+    """How a film is cut to a window, where nothing else is done to its bytes."""
+
+    EXACT = "exact"
+    COPY = "copy"
+    """From the key frame at or before the start on, which is sent too: nothing is encoded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,7 @@ class Shaping:
     floors: Mapping[Modality, Floor] = field(default_factory=lambda: MappingProxyType({}))
     local_work: LocalWork = LocalWork.BYTES_ONLY
     older: Older = Older.NOTE
+    cut: CutBy = CutBy.EXACT
 
     def floor(self, modality: Modality | None) -> Floor:
         """What holds for a modality; next to nothing where the endpoint says nothing."""
@@ -138,6 +147,8 @@ class Rung:
     """What is made of a picture; beside it nothing changes."""
     note: bool = False
     """Words stand in its place."""
+    thinned: int | None = None
+    """How many steps a film, a sound or a document is taken towards fewer bytes a second."""
 
     def on(self, controls: Controls) -> Controls:
         return replace(controls, **self.changes)
@@ -152,25 +163,30 @@ def rungs(
     *,
     tokens_count: bool = True,
     bytes_count: bool = True,
+    bytes_over: bool = False,
 ) -> Iterator[Rung]:
     """A lever's settings for one part, mild to harsh, none below the floor, none finer than what is set.
 
     What a picture is encoded again for is told by what counts: there is no sense in fewer bytes where no limit asks.
+    Other media are cut for their bytes only where those are over: the first rung is then what is sent of them anyway.
     """
     facts, floor = part.examined.facts, shaping.floor(part.examined.modality)
+    cut = bytes_over and shaping.local_work is not LocalWork.NEVER and cutting.may_be_cut(part)
     match lever, facts:
         case Lever.RESOLUTION, ImageFacts() | VideoFacts() | DocumentFacts() if rules.honours_part_resolution:
             yield from _levels(part, rules, floor, target)
         case Lever.FPS, VideoFacts() if rules.honours(WireControl.VIDEO_FPS):
             yield from _rates(part.controls.fps or rules.video(part.controls).default_fps, floor, target)
         case Lever.CLIP, VideoFacts() | AudioFacts():
-            yield from _clips(facts.duration_s, part.controls, floor, target, clip_way(facts, rules, shaping))
-        case Lever.DROP_AUDIO, VideoFacts(audio_tracks=tracks) if tracks and not part.controls.drop_sound:
-            local = _way(WireControl.CONTENT_LAYERS, rules, shaping)
+            way = cut or clip_way(part, rules, shaping)
+            yield from _clips(facts.duration_s, part.controls, floor, target, way, cut=cut)
+        case Lever.DROP_AUDIO, VideoFacts(audio_tracks=tracks) if tracks and (cut or not part.controls.drop_sound):
+            local = cut or _way(WireControl.CONTENT_LAYERS, part, rules, shaping)
             if local is not None:
                 yield Rung(words="without its sound", changes={"drop_sound": True}, local=local)
         case Lever.PAGES, DocumentFacts(pages=pages):
-            yield from _pages(pages, part.controls, floor, _way(WireControl.DOCUMENT_PAGES, rules, shaping))
+            way = cut or _way(WireControl.DOCUMENT_PAGES, part, rules, shaping)
+            yield from _pages(pages, part.controls, floor, way, cut=cut)
         case Lever.REENCODE, ImageFacts() if shaping.local_work is not LocalWork.NEVER:
             fewer_pixels = tokens_count and shaping.local_work is LocalWork.ALLOWED
             for work in reencode.works(
@@ -182,12 +198,22 @@ def rungs(
                 region=target.region,
             ):
                 yield reencode_rung(work)
+        case Lever.REENCODE, _ if cut:
+            yield from (_thinned_rung(part, thinned, rules) for thinned in cutting.thinnings(part, rules))
         case Lever.HISTORY, _ if shaping.older is Older.NOTE:
             yield Rung(words="a note in its place", changes={}, note=True)
         case Lever.HISTORY, ImageFacts() | VideoFacts() | DocumentFacts() if rules.honours_part_resolution:
             yield from list(_levels(part, rules, floor, NO_TARGET))[-1:]
         case _:
             return
+
+
+def sparing_rungs(part: Weighed, rules: ModelRules, shaping: Shaping) -> Iterator[Rung]:
+    """Fewer bytes of a film, a sound or a document, at no loss of what the service samples of it."""
+    if shaping.local_work is not LocalWork.NEVER and cutting.may_be_cut(part):
+        for thinned in cutting.thinnings(part, rules):
+            if cutting.spares(part, thinned, rules):
+                yield _thinned_rung(part, thinned, rules)
 
 
 def request_levels(parts: Sequence[Weighed], shaping: Shaping, targets: Sequence[Target]) -> Iterator[MediaResolution]:
@@ -231,23 +257,23 @@ def span_rung(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target
     facts = part.examined.facts
     if target.span_s is None or not isinstance(facts, VideoFacts | AudioFacts):
         return None
-    local, (start_s, end_s) = clip_way(facts, rules, shaping), target.span_s
+    local, (start_s, end_s) = clip_way(part, rules, shaping), target.span_s
     if local is None or not 0 < end_s - start_s < facts.duration_s:
         return None
     return clip_rung(start_s, end_s, facts.duration_s, local=local)
 
 
-def clip_way(facts: VideoFacts | AudioFacts, rules: ModelRules, shaping: Shaping) -> bool | None:
+def clip_way(part: Weighed, rules: ModelRules, shaping: Shaping) -> bool | None:
     """Whether a clip is local work: `None` where it cannot be had."""
-    film = isinstance(facts, VideoFacts)
-    return _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, rules, shaping)
+    film = isinstance(part.examined.facts, VideoFacts)
+    return _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, part, rules, shaping)
 
 
-def _way(control: WireControl, rules: ModelRules, shaping: Shaping) -> bool | None:
+def _way(control: WireControl, part: Weighed, rules: ModelRules, shaping: Shaping) -> bool | None:
     """Whether it is local work: False on the wire, True where only the bytes can be cut, `None` where nothing may."""
     if rules.honours(control):
         return False
-    return True if shaping.local_work is LocalWork.ALLOWED else None
+    return True if shaping.local_work is LocalWork.ALLOWED and cutting.may_be_cut(part) else None
 
 
 def _levels(part: Weighed, rules: ModelRules, floor: Floor, target: Target) -> Iterator[Rung]:
@@ -267,6 +293,10 @@ def reencode_rung(work: ImageWork) -> Rung:
     return Rung(words=reencode.in_words(work), changes={}, local=True, work=work)
 
 
+def _thinned_rung(part: Weighed, thinned: int, rules: ModelRules) -> Rung:
+    return Rung(words=cutting.in_words(part, thinned, rules), changes={}, local=True, thinned=thinned)
+
+
 def _rates(now: float, floor: Floor, target: Target) -> Iterator[Rung]:
     least, most = max(floor.fps, target.least_fps), target.at_once_fps
     if most is not None and not target.fps:  # a hint gives way to a floor
@@ -283,12 +313,16 @@ def fps_rung(fps: float) -> Rung:
     return Rung(words=f"fps {fps:g}", changes={"fps": fps})
 
 
-def _clips(seconds: float, now: Controls, floor: Floor, target: Target, local: bool | None) -> Iterator[Rung]:
+def _clips(
+    seconds: float, now: Controls, floor: Floor, target: Target, local: bool | None, *, cut: bool
+) -> Iterator[Rung]:
     """Ever less of what is sent now: its end, or what lies around the target's instant; the target's span first."""
     if local is None:
         return
     begin_s = now.start_offset_s or 0.0
     end_s = seconds if now.end_offset_s is None else min(now.end_offset_s, seconds)
+    if cut and 0 < end_s - begin_s < seconds:
+        yield clip_rung(begin_s, end_s, seconds, local=True)
     if target.span_s is not None and begin_s <= target.span_s[0] < target.span_s[1] <= end_s:
         start_s, stop_s = target.span_s
         if floor.seconds <= stop_s - start_s < end_s - begin_s:
@@ -306,15 +340,15 @@ def clip_rung(start_s: float, end_s: float, seconds: float, *, local: bool) -> R
     return Rung(words=f"clip {words}", changes={"start_offset_s": start_s, "end_offset_s": end_s}, local=local)
 
 
-def _pages(pages: int, now: Controls, floor: Floor, local: bool | None) -> Iterator[Rung]:
+def _pages(pages: int, now: Controls, floor: Floor, local: bool | None, *, cut: bool) -> Iterator[Rung]:
     if local is None:
         return
     first = now.first_page or 1
     left = min(pages, now.last_page or pages) - first + 1
-    for count in _PAGES:
-        if floor.pages <= count < left:
-            words = f"its first {count} pages" if count > 1 else "its first page"
-            if first > 1:
-                words = f"pages {first}-{first + count - 1}" if count > 1 else f"page {first}"
-            changes = {"first_page": first, "last_page": first + count - 1}
-            yield Rung(words=words, changes=changes, local=local)
+    counts = [count for count in _PAGES if floor.pages <= count < left]
+    for count in [left, *counts] if cut and 0 < left < pages else counts:
+        words = f"its first {count} pages" if count > 1 else "its first page"
+        if first > 1:
+            words = f"pages {first}-{first + count - 1}" if count > 1 else f"page {first}"
+        changes = {"first_page": first, "last_page": first + count - 1}
+        yield Rung(words=words, changes=changes, local=local)

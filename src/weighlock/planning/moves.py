@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from weighlock.media.facts import TextSizes
 from weighlock.media.text import request_tokens
-from weighlock.media.work import ImageWork
+from weighlock.media.work import ImageWork, Work
 from weighlock.planning.admit import LimitCheck
+from weighlock.planning.cutting import NO_CUT, Cut, weigh_cut, work_of
 from weighlock.planning.levers import Lever, Rung, is_visual
 from weighlock.planning.reencode import weigh_made
 from weighlock.planning.weigh import Weighed, weigh
@@ -22,7 +23,7 @@ Settings = Mapping[int, Mapping[Lever, Rung]]
 """The rung of every lever that is moved, by part."""
 
 
-Memory = dict[tuple[int, Controls, ImageWork | None], Weighed]
+Memory = dict[tuple[int, Controls, ImageWork | None, Cut], Weighed]
 """What a part weighs under some controls, as it is or made into something else."""
 
 
@@ -91,20 +92,38 @@ class Bench:
 
     def part(self, at: int, changes: Mapping[Lever, Rung]) -> Weighed:
         """One part under some rungs."""
-        given, older = self.given[at], changes.get(Lever.HISTORY)
-        if older is not None and older.note:
+        given = self.given[at]
+        if is_noted(changes):
             return self._noted(given)
-        controls, work = given.controls, None
-        for rung in (*changes.values(), older) if older else changes.values():  # what is older is at its lowest
-            controls, work = rung.on(controls), rung.work or work
-        if controls == given.controls and work is None:
+        controls, picture, cut = self.controls(at, changes), _picture(changes), _cut(changes)
+        if controls == given.controls and picture is None and cut == NO_CUT:
             return given
-        found = self.memory.get((at, controls, work))
+        found = self.memory.get((at, controls, picture, cut))
         if found is None:
             examined, rules = given.examined, self.rules
-            found = weigh_made(examined, work, controls, rules) if work else weigh(examined, controls, rules)
-            self.memory[at, controls, work] = found
+            if picture is not None:
+                found = weigh_made(examined, picture, controls, rules)
+            elif cut != NO_CUT:
+                found = weigh_cut(given, controls, cut, rules)
+            else:
+                found = weigh(examined, controls, rules)
+            self.memory[at, controls, picture, cut] = found
         return found
+
+    def controls(self, at: int, changes: Mapping[Lever, Rung]) -> Controls:
+        """What one part is sent as under some rungs, whether that is said on the wire or its bytes are made so."""
+        controls, older = self.given[at].controls, changes.get(Lever.HISTORY)
+        for rung in (*changes.values(), older) if older else changes.values():  # what is older is at its lowest
+            controls = rung.on(controls)
+        return controls
+
+    def work(self, at: int, changes: Mapping[Lever, Rung]) -> Work | None:
+        """What is to be done to the bytes of one part under some rungs."""
+        if is_noted(changes):
+            return None
+        cut = _cut(changes)
+        made = None if cut == NO_CUT else work_of(self.given[at], self.controls(at, changes), cut, self.rules)
+        return _picture(changes) or made
 
     def _noted(self, part: Weighed) -> Weighed:
         """The part as a note: what a few words about it cost."""
@@ -114,6 +133,27 @@ class Bench:
         )
         tokens = (request_tokens(facts, self.rules.text),)
         return Weighed(examined=note, controls=part.controls, tokens=tokens, send_as="text/plain")
+
+
+def is_noted(changes: Mapping[Lever, Rung]) -> bool:
+    """Whether words stand in the place of the part."""
+    return Lever.HISTORY in changes and changes[Lever.HISTORY].note
+
+
+def _picture(changes: Mapping[Lever, Rung]) -> ImageWork | None:
+    return next((rung.work for rung in changes.values() if rung.work), None)
+
+
+def _cut(changes: Mapping[Lever, Rung]) -> Cut:
+    """What of a part's bytes is cut."""
+    local = {lever for lever, rung in changes.items() if rung.local}
+    thin = changes.get(Lever.REENCODE)
+    return Cut(
+        span=Lever.CLIP in local,
+        sound=Lever.DROP_AUDIO in local,
+        pages=Lever.PAGES in local,
+        thinned=thin.thinned if thin else None,
+    )
 
 
 def last_of_each(moves: Iterable[Move]) -> list[Move]:

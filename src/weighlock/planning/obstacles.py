@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, VideoFacts
-from weighlock.planning.levers import Floor, Lever, LocalWork, Older, Rung, Shaping, is_visual, rungs
-from weighlock.planning.reencode import weigh_made
+from weighlock.media.work import ImageWork
+from weighlock.planning.levers import Floor, Lever, LocalWork, Older, Shaping, is_visual, rungs
+from weighlock.planning.moves import Bench, size
 from weighlock.planning.steps import Plan, Wish
-from weighlock.planning.weigh import Weighed, weigh
+from weighlock.planning.weigh import Weighed
 from weighlock.request import Modality
 from weighlock.rules import ModelRules, WireControl
 
 _FREE = Shaping(local_work=LocalWork.ALLOWED)
+_ON_BYTES = (Lever.CLIP, Lever.DROP_AUDIO, Lever.PAGES, Lever.REENCODE)
+"""Levers that make a file smaller; the others are fields of the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,24 +30,32 @@ class Obstacle:
     """The endpoint's setting that stands in the way; `None` where it is the model or the media."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """Of what too much is sent."""
+
+    tokens: bool
+    bytes: bool
+
+
 def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle, ...]:
     """What keeps each medium, as the plan has it, from becoming lighter."""
     found: list[Obstacle] = []
-    wishes = [_cut(wish) if at in plan.reencoded else wish for at, wish in enumerate(plan.wishes)]
+    wishes = [_cut(wish) if isinstance(plan.works.get(at), ImageWork) else wish for at, wish in enumerate(plan.wishes)]
     pairs = list(zip(plan.parts, wishes, strict=True))
     held = any(wish.pinned and is_visual(part) for part, wish in pairs)
-    of_bytes = any(check.name == "bytes" for check in plan.verdict.over)
+    over = {check.name for check in plan.verdict.over}
+    of_bytes, of_tokens = "bytes" in over, bool(over - {"bytes", "media_parts"})
     for at, (part, wish) in enumerate(pairs):
         if part.error is not None or part.examined.modality in (None, Modality.TEXT):
             continue
         if wish.pinned:
             found.append(Obstacle(part=at, lever=None, words="pinned"))
             continue
+        count = _Count(tokens=of_tokens or not of_bytes, bytes=of_bytes)
         for lever in Lever:
-            if _applies(lever, part, wish, rules, of_bytes=of_bytes) and not _gives(
-                lever, part, rules, shaping, wish, of_bytes=of_bytes
-            ):
-                words, knob = _stop(lever, part, wish, rules, shaping, request_held=held)
+            if _applies(lever, part, wish, rules, count) and not _gives(lever, part, rules, shaping, wish, count):
+                words, knob = _stop(lever, part, wish, rules, shaping, count, request_held=held)
                 found += [Obstacle(part=at, lever=lever, words=words, knob=knob)] if words else []
     return tuple(found)
 
@@ -55,11 +66,13 @@ def _cut(wish: Wish) -> Wish:
 
 
 def _stop(
-    lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, shaping: Shaping, *, request_held: bool
+    lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, shaping: Shaping, count: _Count, *, request_held: bool
 ) -> tuple[str, str | None]:
     """What a lever stops at, and the setting behind it; no words where it has simply done its work."""
     if lever not in shaping.levers:
         return "not among the endpoint's levers", "media.levers"
+    if count.bytes and lever in _ON_BYTES and shaping.local_work is LocalWork.NEVER:
+        return f"local_work is {shaping.local_work}", "local_work"
     control = _control(lever, part)
     if control is not None and not rules.honours(control):
         if lever is Lever.FPS:
@@ -90,9 +103,11 @@ def _stop_of_history(part: Weighed, wish: Wish, rules: ModelRules, shaping: Shap
     return "it stays, at its lowest resolution", "history.older"
 
 
-def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, *, of_bytes: bool) -> bool:
-    """Whether the lever means anything to the part, and is not at its end already."""
+def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, count: _Count) -> bool:
+    """Whether the lever means anything to the part and to what is over, and is not at its end already."""
     facts, now = part.examined.facts, part.controls
+    if not count.tokens and lever in (Lever.RESOLUTION, Lever.FPS):
+        return False
     match lever:
         case Lever.RESOLUTION:
             return is_visual(part)
@@ -107,24 +122,26 @@ def _applies(lever: Lever, part: Weighed, wish: Wish, rules: ModelRules, *, of_b
         case Lever.HISTORY:
             return wish.earlier is not None
         case Lever.REENCODE:  # where fewer pixels save nothing, nothing stands in their way
-            return any(rungs(lever, part, rules, _FREE, wish.target, bytes_count=of_bytes))
+            return _gives(lever, part, rules, _FREE, wish, count)
 
 
-def _gives(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, wish: Wish, *, of_bytes: bool) -> bool:
+def _gives(lever: Lever, part: Weighed, rules: ModelRules, shaping: Shaping, wish: Wish, count: _Count) -> bool:
     """Whether it could go further: then it was not needed, and nothing stands in its way."""
     if lever not in shaping.levers or (lever is Lever.HISTORY and not wish.removable):
         return False
-    return any(
-        _weighs(part, rung, rules).total.high < part.total.high or (of_bytes and rung.work is not None)
-        for rung in rungs(lever, part, rules, shaping, wish.target, bytes_count=of_bytes)
+    bench, tokens, stored = Bench([part], rules), part.total.high, size([part])
+    offered = rungs(
+        lever,
+        part,
+        rules,
+        shaping,
+        wish.target,
+        tokens_count=count.tokens,
+        bytes_count=count.bytes,
+        bytes_over=count.bytes,
     )
-
-
-def _weighs(part: Weighed, rung: Rung, rules: ModelRules) -> Weighed:
-    controls = rung.on(part.controls)
-    if rung.work is not None:
-        return weigh_made(part.examined, rung.work, controls, rules)
-    return weigh(part.examined, controls, rules)
+    lighter = (bench.part(0, {lever: rung}) for rung in offered)
+    return any((count.tokens and one.total.high < tokens) or (count.bytes and size([one]) < stored) for one in lighter)
 
 
 def _control(lever: Lever, part: Weighed) -> WireControl | None:

@@ -5,13 +5,13 @@ Pure and deterministic: the same media, limits and policy give the same plan. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from weighlock.media.facts import ImageFacts
 from weighlock.planning.admit import LimitCheck, Verdict
 from weighlock.planning.levers import (
-    RESOLUTIONS,
     Lever,
     Rung,
     Shaping,
@@ -21,18 +21,21 @@ from weighlock.planning.levers import (
     request_levels,
     rungs,
     span_rung,
+    sparing_rungs,
     standing,
 )
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Bench, Memory, Move, Why, last_of_each, need, size, total, units
 from weighlock.planning.reencode import over as work_over
 from weighlock.planning.reencode import too_large
-from weighlock.planning.steps import Plan, Step, Wish
-from weighlock.planning.weigh import Tally, Weighed
+from weighlock.planning.steps import Plan, Wish
+from weighlock.planning.telling import told
+from weighlock.planning.weigh import Weighed
 from weighlock.request import Modality
 from weighlock.rules import ModelRules
 
-Judge = Callable[[Sequence[Weighed]], Verdict]
-Bound = Callable[[Sequence[Weighed]], Sequence[LimitCheck]]
+Judge = Callable[[Load], Verdict]
+Bound = Callable[[Load], Sequence[LimitCheck]]
 """What is over."""
 _ROOM_LEFT = Decimal("0.5")
 """Of the room media have under a limit: so much is left free where what was sent before has to change, so that it does
@@ -120,28 +123,36 @@ class _Walk:
         self.base_settings = bench.settings(self.fixed)
         self.base = bench.parts(self.fixed)
         texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
-        self.of_text = {check.name: Decimal(check.high) for check in judge(texts).limits}
+        self.of_text = {check.name: Decimal(check.high) for check in judge(Load.of(texts)).limits}
+        self.start()
+
+    def start(self) -> None:
+        """Nothing is moved yet."""
         self.moves: list[Move] = []
-        self.now = list(self.base)
+        self.settings = {at: dict(rungs) for at, rungs in self.base_settings.items()}
+        self.now, self.load = list(self.base), Load.of(self.base)
 
     def decided(self) -> list[Move]:
         """The moves that are needed."""
         self.down(self.units, self.over)
         needed = self.needed(self.over)
         if any(map(self.is_earlier, needed)):
-            self.moves, self.now = [], list(self.base)
+            self.start()
             self.down([unit for unit in self.units if self.was_sent(unit)], self.over_mark)
             self.down(self.units, self.over)
             needed = self.needed(self.over, self.over_mark)
         return needed
 
+    def result(self, needed: Sequence[Move]) -> Plan:
+        return told(self.bench, self.shaping, self.judge, self.wishes, self.fixed, needed, self.moves)
+
     # ---- when is it enough
 
-    def over(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
-        return self.judge(parts).over
+    def over(self, load: Load) -> tuple[LimitCheck, ...]:
+        return self.judge(load).over
 
-    def over_mark(self, parts: Sequence[Weighed]) -> tuple[LimitCheck, ...]:
-        return tuple(check for check in self.judge(parts).limits if check.high > self._mark(check))
+    def over_mark(self, load: Load) -> tuple[LimitCheck, ...]:
+        return tuple(check for check in self.judge(load).limits if check.high > self._mark(check))
 
     def _mark(self, check: LimitCheck) -> Decimal:
         text = min(self.of_text.get(check.name, Decimal(0)), Decimal(check.limit))
@@ -150,79 +161,97 @@ class _Walk:
     # ---- down, and back where that was not needed
 
     def down(self, movable: Sequence[tuple[int, ...]], over: Bound) -> None:
-        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left."""
-        checks = over(self.now)
-        for lever in self.shaping.levers if checks else ():
-            ladders = [ladder for ladder in self._ladders(lever, movable, checks) if ladder]
-            while ladders and checks:
+        """Moves lever after lever, within one the largest saving first, until nothing is over or nothing is left.
+
+        Before them all goes what costs bytes and nothing else.
+        """
+        checks = over(self.load)
+        if Lever.REENCODE in self.shaping.levers and _of_bytes(checks):
+            checks = self._descend(self._sparing_ladders(movable), over, checks)
+        moved = -1
+        while checks and moved < len(self.moves):
+            moved = len(self.moves)
+            for lever in self.shaping.levers:
+                checks = self._descend(self._ladders(lever, movable, checks), over, checks) if checks else checks
+            if not _of_bytes(checks):  # a file that was thinned may have become worth a cut
+                break
+
+    def _descend(
+        self, offered: Iterator[list[Move]], over: Bound, checks: Sequence[LimitCheck]
+    ) -> Sequence[LimitCheck]:
+        """One lever's moves, as far as they are needed; what is still over after them.
+
+        What a move saves hangs on the parts it touches and on what is over: ladders touch none of each other's.
+        """
+        ladders = [ladder for ladder in offered if ladder] if checks else []
+        savings = [self._saving(ladder[0], checks) for ladder in ladders]
+        while ladders and checks:
+            best = max(range(len(ladders)), key=savings.__getitem__)
+            if savings[best] <= 0:  # a rung that saves nothing is none; the next one may
+                ladders = [rest for ladder in ladders if (rest := ladder[1:])]
                 savings = [self._saving(ladder[0], checks) for ladder in ladders]
-                best = max(range(len(ladders)), key=savings.__getitem__)
-                if savings[best] > 0:
-                    self.moves.append(ladders[best].pop(0))
-                    self.now = self._changed(self.now, self.moves[-1], self.moves)
-                    checks = over(self.now)
-                else:  # a rung that saves nothing is none; the next one may
-                    for ladder in ladders:
-                        ladder.pop(0)
-                ladders = [ladder for ladder in ladders if ladder]
+                continue
+            self._move(ladders[best].pop(0))
+            was, checks = _names(checks), over(self.load)
+            if not ladders[best]:
+                del ladders[best], savings[best]
+            elif checks:
+                savings[best] = self._saving(ladders[best][0], checks)
+            if _names(checks) != was and checks:
+                savings = [self._saving(ladder[0], checks) for ladder in ladders]
+        return checks
+
+    def _move(self, move: Move) -> None:
+        before = {at: self.now[at] for at in self.bench.touched(move)}
+        for at in before:
+            if (rung := self.bench.on(at, move)) is not None:
+                self.settings.setdefault(at, {})[move.lever] = rung
+            self.now[at] = self.bench.part(at, self.settings.get(at, {}))
+        self.moves.append(move)
+        self.load = self.load.changed(before.values(), [self.now[at] for at in before])
+
+    def _saving(self, move: Move, checks: Sequence[LimitCheck]) -> int:
+        """What a move takes off the broken limit it lowers most; never one that raises the prompt or is refused."""
+        pairs = []
+        for at in self.bench.touched(move):
+            rung, settings = self.bench.on(at, move), self.settings.get(at, {})
+            pairs.append((self.now[at], self.bench.part(at, {**settings, move.lever: rung} if rung else settings)))
+        before, after = zip(*pairs, strict=True)
+        if total(after) > total(before) or _refused(after) > _refused(before):
+            return 0
+        return max(sum(need(old, check) - need(new, check) for old, new in pairs) for check in checks)
 
     def needed(self, over: Bound, over_earlier: Bound | None = None) -> list[Move]:
         """The moves without those that can go, the last ones looked at first.
 
         Where a bound cannot be reached at all, every move stays that lowers something.
         """
-        left, now, shrinks = list(self.moves), self.now, True
+        left, now, load, shrinks = dict(enumerate(self.moves)), list(self.now), self.load, True
+        touching: dict[int, list[int]] = {}
+        for nth, move in left.items():
+            for at in self.bench.touched(move):
+                touching.setdefault(at, []).append(nth)
         while shrinks:
             shrinks = False
-            for move in reversed(tuple(left)):
+            for nth, move in reversed(tuple(left.items())):
                 bound = over_earlier if over_earlier and self.is_earlier(move) else over
-                without = [one for one in left if one is not move]
-                then = self._changed(now, move, without)
-                if _no_heavier(then, now, checks) if (checks := bound(now)) else not (bound(then) or over(then)):
-                    left, now, shrinks = without, then, True
-        return left
+                then = {
+                    at: self._under(at, [left[other] for other in touching[at] if other in left and other != nth])
+                    for at in self.bench.touched(move)
+                }
+                lighter = load.changed([now[at] for at in then], then.values())
+                if _may_go(lighter, load, bound, over):
+                    del left[nth]
+                    for at, part in then.items():
+                        now[at] = part
+                    load, shrinks = lighter, True
+        return list(left.values())
 
-    def _changed(self, parts: Sequence[Weighed], move: Move, moves: Sequence[Move]) -> list[Weighed]:
-        """The parts after a move came to the others, or went: only what it touches is looked at."""
-        changed = list(parts)
-        for at in self.bench.touched(move):
-            settings = dict(self.base_settings.get(at, {}))
-            for one in moves:
-                if (rung := self.bench.on(at, one)) is not None:
-                    settings[one.lever] = rung
-            changed[at] = self.bench.part(at, settings)
-        return changed
-
-    def result(self, needed: Sequence[Move]) -> Plan:
-        done: list[Move] = []
-        steps = []
-        again = {at for move in (*self.fixed, *needed) if move.why is not Why.TAKEN for at in _encoded(move)}
-        fixed = [move for move in self.fixed if move.why is not Why.TAKEN or not again.issuperset(move.unit)]
-        for move in last_of_each([*fixed, *needed]):
-            before = self.bench.parts(done)
-            done.append(move)
-            steps.append(self._step(move, before, self.bench.parts(done)))
-        parts, settings = self.bench.parts(done), self.bench.settings(done)
-        used = {(move.lever, move.unit) for move in needed}
-        spare = [move for move in self.moves if not any(move is one for one in needed)]
-        harsher = [move for move in spare if (move.lever, move.unit) not in used or self._is_harsher(move, needed)]
-        return Plan(
-            parts=tuple(parts),
-            steps=tuple(steps),
-            removed=frozenset(at for at, changes in settings.items() if _noted(changes)),
-            local={at: levers for at, changes in settings.items() if (levers := _local(changes))},
-            verdict=self.judge(parts),
-            reencoded={
-                at: rung.work
-                for at, changes in settings.items()
-                if (rung := changes.get(Lever.REENCODE)) and rung.work and not _noted(changes)
-            },
-            passed=tuple(
-                self._step(one, self.base, self.bench.parts([*self.fixed, one])) for one in last_of_each(harsher)
-            ),
-            wishes=tuple(self.wishes),
-            moves=tuple(done),
-        )
+    def _under(self, at: int, moves: Sequence[Move]) -> Weighed:
+        """One part under some of the moves."""
+        settings = dict(self.base_settings.get(at, {}))
+        settings |= {move.lever: rung for move in moves if (rung := self.bench.on(at, move)) is not None}
+        return self.bench.part(at, settings)
 
     # ---- moves
 
@@ -243,25 +272,41 @@ class _Walk:
             free = tuple(at for at in unit if not self.wishes[at].pinned)
             if lever is Lever.HISTORY:
                 free = tuple(at for at in free if self.wishes[at].removable)
-            ladders = [self._ladder(lever, at, checks) for at in free]
-            yield [
-                Move(lever, free, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders))
-                for step in range(max(map(len, ladders), default=0))
-            ]
+            yield _side_by_side(lever, free, [self._ladder(lever, at, checks) for at in free])
+
+    def _sparing_ladders(self, movable: Sequence[tuple[int, ...]]) -> Iterator[list[Move]]:
+        """What brings down the bytes of files and takes nothing from what is sampled of them."""
+        for unit in movable:
+            free = tuple(at for at in unit if not self.wishes[at].pinned)
+            ladders = [list(sparing_rungs(self._sent(at), self.rules, self.shaping)) for at in free]
+            yield _side_by_side(Lever.REENCODE, free, ladders)
+
+    def _sent(self, at: int) -> Weighed:
+        """A part with all that was decided before on its controls, its bytes as they came: rungs are put on that."""
+        given = self.given[at]
+        return replace(given, controls=self.bench.controls(at, self.base_settings.get(at, {})))
 
     def _ladder(self, lever: Lever, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """The rungs that make a part lighter than it is, and than the one before."""
-        if lever is Lever.REENCODE:
+        part, fixed = self.base[at], self.base_settings.get(at, {})
+        of_bytes = _of_bytes(checks) or self._is_cut(at, lever)
+        if isinstance(part.examined.facts, ImageFacts) and lever is Lever.REENCODE:
             return self._reencodings(at, checks)
-        part, lighter = self.base[at], list[Rung]()
-        fixed = self.base_settings.get(at, {})
-        least = part.total.high
-        for rung in rungs(lever, part, self.rules, self.shaping, self.wishes[at].target):
+        offered = rungs(lever, self._sent(at), self.rules, self.shaping, self.wishes[at].target, bytes_over=of_bytes)
+        if of_bytes:  # what each saves hangs on all that is moved besides
+            return list(offered)
+        lighter, least = list[Rung](), part.total.high
+        for rung in offered:
             weighs = self.bench.part(at, {**fixed, lever: rung}).total.high
             if weighs < least or rung.note:
                 lighter.append(rung)
                 least = weighs
         return lighter
+
+    def _is_cut(self, at: int, lever: Lever) -> bool:
+        """Whether its bytes are cut by that lever; then they stay so."""
+        found = (self.bench.on(at, move) for move in self.moves if move.lever is lever)
+        return any(rung is not None and rung.local for rung in found)
 
     def _reencodings(self, at: int, checks: Sequence[LimitCheck]) -> list[Rung]:
         """What a picture can be made into, for what counts: tokens where a limit of them is over, bytes with a limit.
@@ -270,7 +315,7 @@ class _Walk:
         """
         part, fixed = self.base[at], self.base_settings.get(at, {})
         tokens_count = any(check.name not in ("bytes", "media_parts") for check in checks)
-        bytes_count = any(check.name == "bytes" for check in self.judge(self.now).limits)
+        bytes_count = any(check.name == "bytes" for check in self.judge(self.load).limits)
         found, made, target = list[Rung](), fixed.get(Lever.REENCODE), self.wishes[at].target
         for rung in rungs(
             Lever.REENCODE,
@@ -303,78 +348,34 @@ class _Walk:
                 moves.append(move)
         return moves
 
-    def _saving(self, move: Move, checks: Sequence[LimitCheck]) -> int:
-        """What a move takes off the broken limit it lowers most; never one that raises the prompt or is refused."""
-        then = self._changed(self.now, move, [*self.moves, move])
-        pairs = [(self.now[at], then[at]) for at in self.bench.touched(move)]
-        before, after = zip(*pairs, strict=True)
-        if total(after) > total(before) or _refused(after) > _refused(before):
-            return 0
-        return max(sum(need(old, check) - need(new, check) for old, new in pairs) for check in checks)
 
-    def _is_harsher(self, move: Move, needed: Sequence[Move]) -> bool:
-        """Whether it was tried after the one of its lever and unit that is needed."""
-        order = {id(one): at for at, one in enumerate(self.moves)}
-        return all(
-            order[id(move)] > order[id(one)] for one in needed if (one.lever, one.unit) == (move.lever, move.unit)
-        )
-
-    def _alone(self, move: Move) -> Step:
-        return self._step(move, self.base, self.bench.parts([*self.fixed, move]))
-
-    def _step(self, move: Move, before: Sequence[Weighed], after: Sequence[Weighed]) -> Step:
-        reached = range(len(before)) if move.request_wide else move.unit
-        touched = [at for at in reached if before[at].total != after[at].total] or list(move.unit)
-        words = {rung.words for at in touched if (rung := self.bench.on(at, move))}
-        earlier = move.why is Why.NEEDED and self.is_earlier(move)
-        return Step(
-            lever=move.lever,
-            parts=tuple(touched),
-            request_wide=move.request_wide,
-            words=" / ".join(sorted(words)) + (self._beside(move, touched) if move.request_wide else ""),
-            before=Tally.of(before[at].total for at in touched),
-            after=Tally.of(after[at].total for at in touched),
-            local=any(rung.local for rung in move.rungs if rung),
-            why=move.why,
-            breaks_prefix=earlier,
-            saved_bytes=size(before[at] for at in touched) - size(after[at] for at in touched),
-        )
-
-    def _beside(self, move: Move, touched: Sequence[int]) -> str:
-        """What a level of the whole request lowers, and whose floor does not hold under it."""
-        level = next(iter(self.bench.settings([move]).values()))[Lever.RESOLUTION].changes["media_resolution"]
-        names = ", ".join(self.given[at].examined.label for at in touched)
-        below = [
-            self.given[at].examined.label
-            for at in touched
-            if RESOLUTIONS.index(self.shaping.floor(self.given[at].examined.modality).resolution)
-            < RESOLUTIONS.index(level)
-        ]
-        floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
-        return f": lowers {names}{floors}"
+def _side_by_side(lever: Lever, unit: tuple[int, ...], ladders: Sequence[Sequence[Rung]]) -> list[Move]:
+    """The ladders of a unit as one; that of a part which is shorter than another ends on its last rung."""
+    return [
+        Move(lever, unit, tuple(ladder[min(step, len(ladder) - 1)] if ladder else None for ladder in ladders))
+        for step in range(max(map(len, ladders), default=0))
+    ]
 
 
-def _encoded(move: Move) -> tuple[int, ...]:
-    return move.unit if move.lever is Lever.REENCODE else ()
+def _of_bytes(checks: Sequence[LimitCheck]) -> bool:
+    return any(check.name == "bytes" for check in checks)
 
 
-def _no_heavier(then: Sequence[Weighed], now: Sequence[Weighed], checks: Sequence[LimitCheck]) -> bool:
-    """Whether parts take no more tokens than others and, where those are over a limit of bytes, no more bytes."""
-    of_bytes = any(check.name == "bytes" for check in checks)
-    return total(then) <= total(now) and (not of_bytes or size(then) <= size(now))
+def _may_go(then: Load, now: Load, bound: Bound, over: Bound) -> bool:
+    """Whether a request is as good without a move as with it.
+
+    Where a bound is broken anyway: no more tokens, no more bytes where those break it, and nothing else is broken.
+    """
+    checks = bound(now)
+    if not checks:
+        return not (bound(then) or over(then))
+    if then.total.high > now.total.high or (_of_bytes(checks) and then.size_bytes > now.size_bytes):
+        return False
+    return _names(bound(then)) <= _names(checks) and (bound is over or _names(over(then)) <= _names(over(now)))
 
 
-def _rung(ladder: Sequence[Rung], step: int) -> Rung | None:
-    """The rung of a step; a ladder that is shorter than another of its unit ends on its last."""
-    return ladder[min(step, len(ladder) - 1)] if ladder else None
-
-
-def _noted(changes: Mapping[Lever, Rung]) -> bool:
-    return Lever.HISTORY in changes and changes[Lever.HISTORY].note
-
-
-def _local(changes: Mapping[Lever, Rung]) -> frozenset[Lever]:
-    return frozenset(lever for lever, rung in changes.items() if rung.local)
+def _names(checks: Sequence[LimitCheck]) -> set[str]:
+    return {check.name for check in checks}
 
 
 def _refused(parts: Sequence[Weighed]) -> int:

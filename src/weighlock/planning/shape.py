@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weighlock.errors import InputError, MediaTooLarge
-from weighlock.media.facts import AudioFacts, DocumentFacts, VideoFacts
+from weighlock.media.facts import AudioFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
-from weighlock.planning.levers import Lever, Target
+from weighlock.planning.cutting import copy_of
+from weighlock.planning.levers import Target
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
@@ -36,6 +37,15 @@ def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -
     return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
 
 
+def copied(media: Sequence[Shaped], before: Sequence[Weighed], rules: ModelRules) -> list[Shaped]:
+    """The media, with films copied that are only cut to a window. `before` is how each was weighed without the plan."""
+    copies = [
+        copy_of(part, one.work, rules) if isinstance(one.work, VideoWork) else None
+        for one, part in zip(media, before, strict=True)
+    ]
+    return [replace(one, work=copy) if copy else one for one, copy in zip(media, copies, strict=True)]
+
+
 def wishes_of(
     findings: Sequence[Finding], parts: Sequence[Weighed], target: Callable[[Examined, MediaPart], Target]
 ) -> list[Wish]:
@@ -55,7 +65,7 @@ def still_wrong(
     problems: Sequence[InputError], findings: Sequence[Finding], plan: Plan, rules: ModelRules
 ) -> tuple[InputError, ...]:
     """What keeps a request from being sent, without what was too large inline and no longer will be."""
-    cured = {str(findings[at].place) for at in (*plan.reencoded, *plan.placements) if not plan.parts[at].refused}
+    cured = {str(findings[at].place) for at in (*plan.works, *plan.placements) if not plan.parts[at].refused}
     room = not refused_inline(plan.parts, rules)
 
     def is_cured(one: InputError) -> bool:
@@ -77,51 +87,58 @@ def with_resolution(request: Request, level: MediaResolution) -> Request:
 def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan) -> Shaped:
     if at in plan.removed:
         return Shaped(finding=replace(finding, note=_note(finding, before)))
-    local = plan.local.get(at, frozenset())
-    convert = _conversion(finding)
+    convert, planned = _conversion(finding), plan.works.get(at)
     asked = before.examined.asked or before.controls
-    wire = _on_the_wire(asked, after.controls, local)
-    if Lever.CLIP not in local:
-        for name, fields in _offsets(asked, after).items():
-            wire[name] = {**wire.get(name, {}), **fields}
-    if not wire and not local:
+    wire = _on_the_wire(asked, after)
+    if not wire and planned is None:
         return Shaped(finding=finding, work=convert)
     part = finding.part
     carried = dict(part.carried)
     for name, fields in wire.items():
         carried[name] = {**_object(carried.get(name)), **fields}
-    if Lever.CLIP in local:
-        for name in ("videoMetadata", "audioMetadata"):  # a clipped file carries no offsets
-            if left := {k: v for k, v in _object(carried.get(name)).items() if k not in ("startOffset", "endOffset")}:
-                carried[name] = left
-            else:
-                carried.pop(name, None)
-    work = plan.reencoded.get(at) or (_work(after, local, finding.decision.send_as) if local else convert)
+    for name, cut in _cut_away(planned, after.controls).items():
+        if left := {key: value for key, value in _object(carried.get(name)).items() if key not in cut}:
+            carried[name] = left
+        else:
+            carried.pop(name, None)
+    work = convert if planned is None else _in_format(planned, finding.decision.send_as)
     return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING, clip=None)), work=work)
 
 
-def _on_the_wire(before: Controls, after: Controls, local: frozenset[Lever]) -> dict[str, dict[str, Any]]:
-    """The fields that differ, in the words of the wire."""
+def _on_the_wire(before: Controls, weighed: Weighed) -> dict[str, dict[str, Any]]:
+    """The fields that differ, in the words of the wire; of what the bytes are cut to, there are none."""
     fields: dict[str, dict[str, Any]] = {}
+    after = weighed.controls
     if after.fps != before.fps and after.fps is not None:
         fields.setdefault("videoMetadata", {})["fps"] = after.fps
-    if Lever.DROP_AUDIO not in local and after.drop_sound and not before.drop_sound:
+    if after.drop_sound and not before.drop_sound:
         fields.setdefault("videoMetadata", {})["contentLayers"] = ["FRAMES"]
     if after.part_resolution not in (None, before.part_resolution):
         fields["mediaResolution"] = {"level": f"{_LEVEL}{after.part_resolution.name}"}
-    if Lever.PAGES not in local and (after.first_page, after.last_page) != (before.first_page, before.last_page):
+    pages = after.first_page, after.last_page
+    if pages not in ((None, None), (before.first_page, before.last_page)):
         fields["documentMetadata"] = {"startPage": after.first_page or 1, "endPage": after.last_page}
+    if after.clipped and _span(after) != _span(before):
+        name = "audioMetadata" if isinstance(weighed.examined.facts, AudioFacts) else "videoMetadata"
+        told = {"startOffset": after.start_offset_s, "endOffset": after.end_offset_s}
+        offsets = {key: _duration(seconds) for key, seconds in told.items() if seconds is not None}
+        fields[name] = {**fields.get(name, {}), **offsets}
     return fields
 
 
-def _offsets(before: Controls, after: Weighed) -> dict[str, dict[str, Any]]:
-    """Where a recording begins and ends, if the plan moved that."""
-    span = (after.controls.start_offset_s, after.controls.end_offset_s)
-    if span == (before.start_offset_s, before.end_offset_s):
-        return {}
-    name = "audioMetadata" if isinstance(after.examined.facts, AudioFacts) else "videoMetadata"
-    told = {"startOffset": span[0], "endOffset": span[1]}
-    return {name: {key: _duration(seconds) for key, seconds in told.items() if seconds is not None}}
+def _span(controls: Controls) -> tuple[float | None, float | None]:
+    return controls.start_offset_s, controls.end_offset_s
+
+
+def _cut_away(work: Work | None, after: Controls) -> dict[str, tuple[str, ...]]:
+    """Fields of the wire that go: a clipped file carries no offsets, and one of some pages no range of them."""
+    match work:
+        case VideoWork() | AudioWork() if not after.clipped:
+            return dict.fromkeys(("videoMetadata", "audioMetadata"), ("startOffset", "endOffset"))
+        case DocumentWork():
+            return {"documentMetadata": ("startPage", "endPage")}
+        case _:
+            return {}
 
 
 def _duration(seconds: float) -> str:
@@ -143,20 +160,11 @@ def _conversion(finding: Finding) -> Work | None:
             return VideoWork()
 
 
-def _work(after: Weighed, local: frozenset[Lever], target: str | None) -> Work | None:
-    """The cut a plan wants, in the format screening wants where it wants another: a film comes out as MP4 anyway."""
-    controls = after.controls
-    clipped = Lever.CLIP in local
-    start_s, end_s = (controls.start_offset_s, controls.end_offset_s) if clipped else (None, None)
-    match after.examined.facts:
-        case VideoFacts():
-            return VideoWork(start_s=start_s, end_s=end_s, keep_sound=Lever.DROP_AUDIO not in local)
-        case AudioFacts():
-            return AudioWork(start_s=start_s, end_s=end_s, mime=target if target in _WRITTEN else None)
-        case DocumentFacts(pages=pages):
-            return DocumentWork(first_page=controls.first_page or 1, last_page=controls.last_page or pages)
-        case _:
-            return None
+def _in_format(work: Work, target: str | None) -> Work:
+    """In the format screening wants where it wants another: a film comes out as MP4 anyway."""
+    if isinstance(work, AudioWork) and work.mime is None and target in _WRITTEN:
+        return replace(work, mime=target)
+    return work
 
 
 def _object(value: Json) -> Mapping[str, Json]:

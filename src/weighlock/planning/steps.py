@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weighlock.media.work import ImageWork
-from weighlock.planning.admit import Verdict
+from weighlock.media.work import Work
+from weighlock.planning.admit import Decision, Verdict
 from weighlock.planning.levers import Lever, Target
 from weighlock.planning.moves import Move, Why
 from weighlock.planning.placement import INLINE_ALL, Placements
@@ -62,11 +62,9 @@ class Plan:
     steps: tuple[Step, ...]
     removed: frozenset[int]
     """Parts of earlier turns that become notes."""
-    local: Mapping[int, frozenset[Lever]]
-    """Parts whose bytes have to be worked on, and for which levers; all others are fields of the wire."""
     verdict: Verdict
-    reencoded: Mapping[int, ImageWork] = field(default_factory=dict)
-    """What pictures are made into."""
+    works: Mapping[int, Work] = field(default_factory=dict)
+    """What is to be done to the bytes of parts; all else are fields of the wire."""
     passed: tuple[Step, ...] = ()
     """Steps that were tried and are not needed."""
     wishes: tuple[Wish, ...] = ()
@@ -80,8 +78,8 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether every limit holds. Where none does, the plan is the lightest there is."""
-        return not self.verdict.over
+        """Whether every limit is known to hold. Where one does not, the plan is the lightest there is."""
+        return self.verdict.decision is Decision.ADMIT
 
     @property
     def breaks_prefix(self) -> bool:

@@ -46,6 +46,7 @@ _AS_WRITTEN = (
     "tool_media",
     "base64_in_tool_text",
     "local_work",
+    "prepare_deadline_s",
 )
 """Keys of an endpoint that need no building."""
 

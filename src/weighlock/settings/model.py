@@ -15,7 +15,7 @@ from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.cost import Contract
 from weighlock.planning.counting import CountPolicy
-from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Older
+from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
@@ -125,6 +125,8 @@ class MediaSettings:
     """Frames sampled a second, 0 < fps ≤ 24. Video only."""
     content: Content | None = None
     """Where no `fps` is given: how far that lever goes at once, and where it stops. Video only."""
+    cut: CutBy | None = None
+    """How its file is cut to a window. Video only."""
     floor: Floor | None = None
     """Below which no lever goes."""
 
@@ -177,6 +179,8 @@ class Endpoint:
     strip_metadata: bool = False
     """Whether what says where, when and by whom a medium was made is taken out before it is sent."""
     local_work: LocalWork = LocalWork.BYTES_ONLY
+    prepare_deadline_s: float = 10.0
+    """Our share of the caller's wait: past it what is left of the local work is not done."""
     history: History = field(default_factory=History)
     owner: str | None = None
     """Whom a refusal names."""

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.counting import OnCountFailure, When
-from weighlock.planning.levers import Lever, LocalWork, Older
+from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
 from weighlock.request import Backend, Content
 from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
 from weighlock.settings.model import (
@@ -39,7 +39,6 @@ NOT_YET = frozenset(
         "service",
         "observe",
         "session",
-        "prepare_deadline_s",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -190,6 +189,7 @@ class VideoSection(_ModalitySection):
     content: Content | None = Field(
         None, description="What films show: how far the lever `fps` goes where none is given."
     )
+    cut: CutBy | None = Field(None, description="Of its file to a window: encoded again, or copied from a key frame.")
     floor: VideoFloorSection | None = Field(None, description="No lever goes below it.")
 
 
@@ -247,6 +247,9 @@ class EndpointSection(_Section):
     windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
     media: MediaSection | None = None
     local_work: LocalWork | None = Field(None, description="What may be done to the bytes of a medium.")
+    prepare_deadline_s: Annotated[Seconds, Field(gt=0)] | None = Field(
+        None, description="Past it local work is broken off, and the request goes without it or is refused."
+    )
     history: HistorySection | None = Field(None, description="Media re-sent from earlier turns.")
     owner: str | None = None
     labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")

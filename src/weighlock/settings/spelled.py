@@ -74,6 +74,7 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "strip_metadata": endpoint.strip_metadata,
         },
         "local_work": endpoint.local_work,
+        "prepare_deadline_s": Decimal(repr(endpoint.prepare_deadline_s)),
         "history": _history_document(endpoint.history),
         "labels": dict(endpoint.labels),
     }
@@ -114,6 +115,7 @@ def _media_document(modality: Modality, media: MediaSettings) -> dict[str, Any]:
         "clip": None if media.clip is None else str(media.clip),
         "fps": None if media.fps is None else Decimal(repr(media.fps)),
         "content": media.content,
+        "cut": media.cut,
         "floor": None if media.floor is None else _floor_document(modality, media.floor),
     }
     return {key: value for key, value in values.items() if value is not None}

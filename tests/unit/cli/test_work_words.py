@@ -17,6 +17,7 @@ from weighlock.request import Box
     ("work", "words"),
     [
         (VideoWork(start_s=180, end_s=240, keep_sound=False), "cut to 180–240 s, without its sound"),
+        (VideoWork(start_s=180, exact=False), "cut from 180 s on, copied from the key frame at or before"),
         (VideoWork(), "made an MP4"),
         (VideoWork(strip_metadata=True), "made an MP4, metadata taken out"),
         (AudioWork(start_s=20, mime="audio/wav"), "cut from 20 s on, made a WAV"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from weighlock.codecs import answers, wire
+from weighlock.codecs.outcome import Outcome
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.facts import (
     Anomaly,
@@ -69,15 +72,63 @@ def test_every_kind_of_facts_survives_the_journey(facts: Any) -> None:
         {"failure": {"code": "config", "message": "not a verdict on a medium"}},
         {"failure": {"code": "malformed_media", "message": "x" * 1001}},
         {"failure": {"code": "malformed_media", "message": "x", "figures": {"nested": [1]}}},
+        {"failure": {"code": "malformed_media", "message": "x", "figures": {"message": "y"}}},
+        {"failure": {"code": "malformed_media", "message": "x", "figures": {}}, "image": IMAGE},
+        {"failure": {"code": "malformed_media", "message": "x", "figures": {"name": "\ud800"}}},
         {"values": ["a"]},
+        {"image": IMAGE, "anomalies": [{"code": "x"}]},
+        {"image": IMAGE, "anomalies": {"code": "x", "detail": "y"}},
+        {"audio": SOUND | {"codec": "half \ud800"}},
+        {"audio": SOUND | {"duration_high_s": True}},
+        {"audio": SOUND | {"duration_high_s": 10**400}},
+        b'{"audio": {"duration_s": 1.0, "duration_high_s": 1e999, "duration_source": "header"}}',
+        b"\xff{}",
+        b'{"image": ' + b"[" * 100_000,
+        b'{"image": {"width_px": ' + b"9" * 10_000,
     ],
-    ids=str,
+    ids=lambda answer: str(answer)[:60],
 )
 def test_an_answer_no_honest_child_gives_is_inconsistent(answer: bytes | dict[str, Any]) -> None:
     payload = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     with pytest.raises(answers.InconsistentAnswer):
         answers.load_probed(payload)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"mime": "x" * 65, "actual_start_s": None, "notes": []},
+        {"mime": "video/mp4", "actual_start_s": -1.0, "notes": []},
+        {"mime": "video/mp4", "actual_start_s": 1e16, "notes": []},
+        {"mime": "video/mp4", "actual_start_s": None, "notes": ["x"] * 17},
+        {"mime": "video/mp4", "actual_start_s": None, "notes": ["x" * 301]},
+        {"mime": "video/mp4", "actual_start_s": None, "notes": [1]},
+        {"mime": "video/mp4", "surprise": 1},
+        {"actual_start_s": 1.0},
+    ],
+    ids=str,
+)
+def test_an_account_of_what_was_made_that_no_honest_child_gives_is_inconsistent(made: dict[str, Any]) -> None:
+    with pytest.raises(answers.InconsistentAnswer):
+        answers.load_made(json.dumps({"made": made}).encode())
+
+
+def test_what_was_made_survives_the_journey() -> None:
+    made = Outcome(mime="video/mp4", actual_start_s=1.5, notes=("its end is damaged",))
+
+    assert answers.load_made(wire.dump_made(made)) == made
+
+
+@pytest.mark.parametrize("values", [{"av": "18"}, ["memory", "cpu"]])
+def test_answers_about_the_worker_survive_the_journey(values: dict[str, str] | list[str]) -> None:
+    assert answers.load_values(wire.dump_values(values)) == values
+
+
+def test_reading_answers_loads_no_library() -> None:
+    script = "import sys; from weighlock.codecs import Transformer; assert 'pydantic' not in sys.modules"
+
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kind", [MalformedMedia, UnsupportedMedia, MediaTooLarge])

@@ -35,21 +35,29 @@ def screenshot(width_px: int = 1920, height_px: int = 1080) -> ImageFacts:
     return ImageFacts(width_px=width_px, height_px=height_px)
 
 
-def recording(seconds: float = 240, *, sound: bool = True) -> VideoFacts:
+def recording(seconds: float = 240, *, sound: bool = True, fps: float | None = None) -> VideoFacts:
     return VideoFacts(
         width_px=1280,
         height_px=720,
         duration_s=seconds,
         duration_high_s=seconds,
         duration_source=FactSource.HEADER,
+        average_fps=fps,
         audio_tracks=int(sound),
         audio_duration_s=seconds if sound else None,
         audio_duration_high_s=seconds if sound else None,
     )
 
 
-def song(seconds: float = 30) -> AudioFacts:
-    return AudioFacts(duration_s=seconds, duration_high_s=seconds, duration_source=FactSource.HEADER)
+def song(seconds: float = 30, *, codec: str | None = None) -> AudioFacts:
+    return AudioFacts(
+        duration_s=seconds,
+        duration_high_s=seconds,
+        duration_source=FactSource.HEADER,
+        codec=codec,
+        sample_rate_hz=44_100 if codec else None,
+        channels=2 if codec else None,
+    )
 
 
 def paper(pages: int = 1) -> DocumentFacts:

@@ -23,6 +23,7 @@ from weighlock.planning.counting import (
     form_wanted,
 )
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.recount import corrected, media_counted, text_counted
 from weighlock.planning.weigh import CostRange, Examined, Tally, Weighed, weigh
 from weighlock.request import Backend, MediaResolution, Modality
@@ -51,7 +52,7 @@ def failed(error: Exception) -> Weighed:
 
 
 def wanted(parts: list[Weighed], limits: Limits, policy: CountPolicy = AUTO, **how: bool) -> Form | None:
-    return form_wanted(parts, admit(parts, limits, None), policy, known_model=how.get("known_model", True))
+    return form_wanted(parts, admit(Load.of(parts), limits, None), policy, known_model=how.get("known_model", True))
 
 
 def test_what_fits_by_the_high_estimate_or_breaks_by_the_low_one_is_not_counted(shot: Weighed, text: Weighed) -> None:
@@ -88,7 +89,7 @@ def test_what_nobody_here_can_see_is_counted_whole_where_a_limit_is_at_stake(bli
 def test_what_is_refused_anyway_is_not_counted(shot: Weighed, text: Weighed) -> None:
     limits = Limits(prompt_tokens=shot.total.high + text.total.high - 1)
     broken = failed(MalformedMedia("broken"))
-    unpriced = admit([shot, text], limits, None, reasons=("no price",))
+    unpriced = admit(Load.of([shot, text]), limits, None, reasons=("no price",))
 
     assert wanted([shot, text, broken], limits) is None
     assert form_wanted([shot, text], unpriced, AUTO, known_model=True) is None
@@ -97,7 +98,7 @@ def test_what_is_refused_anyway_is_not_counted(shot: Weighed, text: Weighed) -> 
 
 def test_a_limit_in_usd_is_counted_for_too(shot: Weighed, text: Weighed) -> None:
     cost = CostRange(low=Decimal("0.001"), likely=Decimal("0.002"), high=Decimal("0.003"))
-    verdict = admit([shot, text], Limits(cost_usd=Decimal("0.002")), cost)
+    verdict = admit(Load.of([shot, text]), Limits(cost_usd=Decimal("0.002")), cost)
 
     assert form_wanted([shot, text], verdict, AUTO, known_model=True) is Form.TEXT
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +10,14 @@ from weighlock.media.facts import Facts, TextFacts
 from weighlock.planning.admit import Decision, Verdict, admit
 from weighlock.planning.knobs import Advice, advise, heaviest
 from weighlock.planning.limits import Limits
-from weighlock.planning.weigh import Weighed, weigh
+from weighlock.planning.load import Load
+from weighlock.planning.weigh import weigh
 from weighlock.request import Modality
 from weighlock.rules import Controls, ModelRules
 
 
-def judge_by(limits: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
-    return lambda parts: admit(parts, limits, None)
+def judge_by(limits: Limits) -> Callable[[Load], Verdict]:
+    return lambda load: admit(load, limits, None)
 
 
 def advice_for(rules: ModelRules, limits: Limits, *media: Facts) -> Advice:
@@ -74,7 +75,7 @@ def test_one_hopeless_limit_does_not_keep_the_others_from_help(rules: ModelRules
 
 
 def test_nothing_to_lower_is_no_advice(rules: ModelRules) -> None:
-    over = admit([], Limits(prompt_tokens=0), None, reasons=("x",)).limits
+    over = admit(Load.of([]), Limits(prompt_tokens=0), None, reasons=("x",)).limits
 
     assert advise([], rules, judge_by(Limits(prompt_tokens=0))).fits
     assert heaviest([], over, rules) is None
@@ -119,7 +120,7 @@ def test_advice_that_says_it_fits_fits(limit: int, seconds: float, pages: int, m
 
     advice = advice_for(rules, limits, recording(seconds), paper(pages), screenshot(), song(seconds))
 
-    assert advice.fits == (admit(advice.parts, limits, None).decision is Decision.ADMIT)
+    assert advice.fits == (admit(Load.of(advice.parts), limits, None).decision is Decision.ADMIT)
     before = [
         weigh(examined(f), Controls(), rules) for f in (recording(seconds), paper(pages), screenshot(), song(seconds))
     ]

@@ -10,9 +10,11 @@ import pytest
 
 from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.media.facts import Facts, TextFacts
+from weighlock.media.work import DocumentWork
 from weighlock.planning.admit import Verdict, admit
 from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shaping, Target
 from weighlock.planning.limits import Limits
+from weighlock.planning.load import Load
 from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.plan import moves_to_keep, plan
@@ -33,8 +35,8 @@ LAST_MINUTE = Target(fps=0.5, span_s=(180, 240), resolution=MediaResolution.LOW)
 LIMITS = Limits(prompt_tokens=8_000, tokens={Modality.VIDEO: 2_500, Modality.AUDIO: 1_600, Modality.IMAGE: 2_300})
 
 
-def judge_by(limits: Limits) -> Callable[[Sequence[Weighed]], Verdict]:
-    return lambda parts: admit(parts, limits, None)
+def judge_by(limits: Limits) -> Callable[[Load], Verdict]:
+    return lambda load: admit(load, limits, None)
 
 
 def weighed(rules: ModelRules, *media: Facts) -> list[Weighed]:
@@ -151,7 +153,8 @@ def test_what_could_not_be_weighed_is_left_alone(rules: ModelRules) -> None:
 
     made = plan(parts, rules, TRIAGE, judge_by(Limits(prompt_tokens=5_000)), [Wish(), Wish()])
 
-    assert made.fits
+    assert not made.verdict.over
+    assert not made.fits, "what it weighs, nobody knows"
     assert made.parts[0] is broken
 
 
@@ -194,4 +197,22 @@ def test_local_work_is_planned_only_where_it_is_allowed(old_rules: ModelRules) -
         "local_work",
     ]
     assert local.fits
-    assert local.local == {0: frozenset({Lever.PAGES})}
+    assert local.works == {0: DocumentWork(first_page=1, last_page=10)}
+
+
+def test_hundreds_of_pictures_are_planned_by_their_number_only(rules: ModelRules) -> None:
+    parts = [
+        weigh(examined(screenshot(height_px=1080 - at % 50), label=f"{at}.png"), Controls(), rules) for at in range(600)
+    ]
+    asked = 0
+
+    def judge(load: Load) -> Verdict:
+        nonlocal asked
+        asked += 1
+        return admit(load, Limits(prompt_tokens=180_000), None)
+
+    made = plan(parts, rules, Shaping(), judge, [Wish()] * len(parts))
+
+    assert made.fits
+    assert len(made.steps) == 600
+    assert asked < 10 * len(parts)

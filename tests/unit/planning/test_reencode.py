@@ -46,7 +46,7 @@ def words(one: Examined, rules: ModelRules, shaping: Shaping = ALLOWED, **count:
 
 def made(one: Examined, rules: ModelRules, limits: Limits, shaping: Shaping = ALLOWED) -> tuple[Weighed, Plan]:
     part = weigh(one, Controls(), rules)
-    return part, plan([part], rules, shaping, lambda parts: admit(parts, limits, None), [Wish()])
+    return part, plan([part], rules, shaping, lambda load: admit(load, limits, None), [Wish()])
 
 
 def test_a_region_is_cropped_to_where_that_takes_fewer_tokens_exactly_as_planned(tiled: ModelRules) -> None:
@@ -80,10 +80,10 @@ def test_a_crop_that_saves_nothing_is_none(rules: ModelRules) -> None:
     target = Target(region=Box(left=0, top=0, right=500, bottom=500))
     limits = Limits(prompt_tokens=1)
 
-    found = plan([part], rules, ALLOWED, lambda parts: admit(parts, limits, None), [Wish(target=target)])
+    found = plan([part], rules, ALLOWED, lambda load: admit(load, limits, None), [Wish(target=target)])
 
     assert not found.steps
-    assert not found.reencoded
+    assert not found.works
 
 
 def test_it_comes_last_and_is_known_by_its_name() -> None:
@@ -177,7 +177,7 @@ def test_the_target_is_what_a_part_weighs_in_bytes_and_no_token_changes(rules: M
     assert found.parts[0].total == before.total
     (step,) = found.steps
     assert (step.words, step.saved.high, step.saved_bytes) == ("at most 1,250,000 bytes", 0, 8_750_000)
-    assert found.reencoded == {0: ImageWork(mime="image/webp", max_bytes=1_250_000)}
+    assert found.works == {0: ImageWork(mime="image/webp", max_bytes=1_250_000)}
 
 
 def test_a_target_whose_pixels_may_cost_more_is_not_taken(tiled: ModelRules) -> None:
@@ -205,7 +205,7 @@ def test_tokens_and_bytes_are_both_brought_down_no_further_than_needed(tiled: Mo
 
     assert found.fits
     assert found.parts[0].total.high == 1_290 < before.total.high
-    assert found.reencoded == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=150_026)}
+    assert found.works == {0: ImageWork(mime="image/webp", max_width_px=512, max_height_px=288, max_bytes=150_026)}
 
 
 def test_nothing_stays_that_lowers_nothing_where_bytes_cannot_be_reached(tiled: ModelRules) -> None:
@@ -236,8 +236,7 @@ def test_what_is_over_goes_on_from_what_the_service_takes(tiled: ModelRules) -> 
     _, found = made(picture(size_bytes=20_000_000), tiled, Limits(prompt_tokens=1_300))
 
     assert found.fits
-    assert found.reencoded[0].max_bytes == 5_000_000
-    assert found.reencoded[0].max_width_px == 512
+    assert found.works[0] == ImageWork(mime="image/webp", max_bytes=5_000_000, max_width_px=512, max_height_px=288)
 
 
 def test_what_stands_in_the_way_is_named(tiled: ModelRules) -> None:

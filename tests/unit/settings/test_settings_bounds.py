@@ -21,6 +21,7 @@ NUMBERS = {
     "parts": "default: {{model: m, limits: {{media_parts: {0}}}}}",
     "answer": "default: {{model: m, output_tokens: {{expected: {0}}}}}",
     "warning": "default: {{model: m, windows: {{day: {{warn_at: {0}}}}}}}",
+    "deadline": "default: {{model: m, prepare_deadline_s: {0}}}",
     "rate of frames": "default: {{model: m, media: {{video: {{apply: always, fps: {0}}}}}}}",
     "workers": "safety: {{workers: {0}}}\ndefault: {{model: m}}",
     "file": "safety: {{max: {{file: {0}}}}}\ndefault: {{model: m}}",

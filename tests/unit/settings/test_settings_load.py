@@ -10,9 +10,11 @@ import pytest
 from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.counting import CountPolicy, OnCountFailure, When
-from weighlock.planning.levers import Floor, Lever, LocalWork, Older
+from weighlock.planning.levers import CutBy, Floor, Lever, LocalWork, Older
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, MediaResolution, Modality
+from weighlock.rules import RuleBook
+from weighlock.scales import Asked, Scales
 from weighlock.settings import (
     PACKAGED,
     Confinement,
@@ -25,6 +27,7 @@ from weighlock.settings import (
     load,
 )
 from weighlock.settings.model import History, MediaSettings
+from weighlock.settings.spelled import as_document
 
 ROOT = Path(__file__).parents[3]
 
@@ -189,17 +192,33 @@ def test_what_does_not_always_apply_is_where_a_lever_goes(tmp_path: Path) -> Non
     media = "{levers: [clip, fps], image: {floor: high}, video: {fps: 0.5, clip: last 60s, floor: {seconds: 20}}}"
     text = BASE.replace(
         "    mode: enforce\n",
-        f"    media: {media}\n    local_work: never\n    history: {{batch: 2, per_tool: true, older: low}}\n",
+        f"    media: {media}\n    local_work: never\n    prepare_deadline_s: 1.5m\n"
+        "    history: {batch: 2, per_tool: true, older: low}\n",
     )
 
     endpoint = loaded(tmp_path, text).endpoint("bug_triage")
 
     assert endpoint.levers == (Lever.CLIP, Lever.FPS)
     assert endpoint.local_work is LocalWork.NEVER
+    assert endpoint.prepare_deadline_s == 90.0
+    assert loaded(tmp_path, text).default.prepare_deadline_s == 10.0
     assert endpoint.history == History(keep_media=8, batch=2, per_tool=True, older=Older.LOW)
     assert endpoint.media[Modality.IMAGE] == MediaSettings(always=False, floor=Floor(resolution=MediaResolution.HIGH))
     video = endpoint.media[Modality.VIDEO]
     assert (video.always, video.fps, video.floor) == (False, 0.5, Floor(seconds=20.0))
+
+
+def test_how_films_are_cut_is_read_shown_and_handed_to_the_plan(tmp_path: Path) -> None:
+    text = BASE.replace("    mode: enforce\n", "    media: {video: {cut: copy}}\n")
+
+    settings = loaded(tmp_path, text)
+
+    assert settings.endpoint("bug_triage").media[Modality.VIDEO] == MediaSettings(always=False, cut=CutBy.COPY)
+    assert as_document(settings)["endpoints"]["bug_triage"]["media"]["video"] == {"cut": "copy"}
+    shapings = [Scales(settings, RuleBook.packaged(), Asked(endpoint=name)).shaping for name in ("bug_triage", None)]
+    assert [one.cut for one in shapings] == [CutBy.COPY, CutBy.EXACT]
+    with pytest.raises(ConfigError, match="not one of exact, copy"):
+        loaded(tmp_path, text.replace("cut: copy", "cut: fast"))
 
 
 def test_metadata_stays_at_home_only_where_an_endpoint_says_so(tmp_path: Path) -> None:
@@ -454,7 +473,7 @@ class TestMistakes:
     def test_of_uploads_only_what_this_version_acts_on_is_taken(self, tmp_path: Path, key: str) -> None:
         assert "this version does not act on it" in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}", "prepare_deadline_s: 3"])
+    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:
@@ -476,6 +495,8 @@ class TestMistakes:
             ("backend: developer,", "backend: developer, api_key_file: key.txt,", "once"),
             ("project: acme", "api_key_file: ~nobody-here/key", "no home directory is known for"),
             ("    mode: enforce", "    models: a", "list"),
+            ("    mode: enforce", "    prepare_deadline_s: 0", "greater than 0"),
+            ("    mode: enforce", "    prepare_deadline_s: .inf", "a duration such as 60s or 2h"),
             ("  quiet:", "  quiet: 5", "must be a mapping of keys, not 5"),
             ("  quiet:", "  Quiet:", "lower-case"),
             ("  quiet:", "  qui-et:", "lower-case"),
