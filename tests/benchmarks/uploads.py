@@ -15,7 +15,7 @@ from benchmarks.harness import Comparison, as_installed, medians
 
 SIZE_BYTES = 2 << 30
 SDK, OURS, ASYNC = "google-genai files.upload", "weighlock", "weighlock, async"
-_WAYS = {SDK: "sdk", OURS: "blocking", ASYNC: "awaiting"}
+_WAYS = {SDK: "sdk", f"{SDK}, async": "sdk_awaiting", OURS: "blocking", ASYNC: "awaiting"}
 
 
 def uploads(folder: Path, rounds: int) -> Iterator[Comparison]:
