@@ -1,5 +1,5 @@
-"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit (`check`,
-`count`), → plan (`fit`) → transform (`carry_out`). Offline, but for the count: without it nothing leaves the machine.
+"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit
+(`check`, `count`), → plan (`fit`) → transform (`carry_out`). Without `count` nothing leaves the machine.
 
 Nothing here decides or measures: each step asks the room that does.
 """
@@ -57,7 +57,7 @@ class Preflight:
 
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
-    tells seconds, for deadlines; the two `Io`s are what waits for the service, in blocking and in async methods.
+    tells seconds, for deadlines; the two `Io`s wait for the service, in the blocking methods and in the async ones.
     """
 
     def __init__(
@@ -207,12 +207,12 @@ class Preflight:
         from weighlock.counting import Counters, counted
 
         scales = self._scales_for(request, asked)
-        report, sent = await io.call(self._weighed_request, request, scales, None)
+        report, sent = await io.call(self._weighed_request, request, scales)
         counters = self._counters.setdefault(id(io), Counters(io))
         return await counted(report, sent, scales, counters)
 
     def _weighed_request(
-        self, request: Request, scales: Scales, text: str | None, *, standing: bool = True
+        self, request: Request, scales: Scales, text: str | None = None, *, standing: bool = True
     ) -> tuple[Report, Request]:
         """The receipt, and what would be sent."""
         screened = self._screened(request, scales)

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import files, requests, startup
+from benchmarks import files, requests, startup, uploads
 from benchmarks.harness import as_table
 
 pytestmark = pytest.mark.benchmark
 
 
 @pytest.mark.parametrize(
-    "bench", [files.mime, files.images, files.video, files.pdf, requests.requests, startup.startup]
+    "bench",
+    [files.mime, files.images, files.video, files.pdf, requests.requests, startup.startup, uploads.uploads],
 )
 def test_a_comparison_has_a_positive_figure_for_each_way(bench: object, tmp_path: Path) -> None:
     comparisons = list(bench(tmp_path, 1))  # type: ignore[operator]  # one of the functions above

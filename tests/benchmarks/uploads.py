@@ -15,7 +15,7 @@ from benchmarks.harness import Comparison, as_installed, medians
 
 SIZE_BYTES = 2 << 30
 SDK, OURS, ASYNC = "google-genai files.upload", "weighlock", "weighlock, async"
-_WAYS = {SDK: "sdk", OURS: "blocking", ASYNC: "awaiting"}
+_WAYS = {SDK: "sdk", f"{SDK}, async": "sdk_awaiting", OURS: "blocking", ASYNC: "awaiting"}
 
 
 def uploads(folder: Path, rounds: int) -> Iterator[Comparison]:
@@ -34,14 +34,18 @@ def uploads(folder: Path, rounds: int) -> Iterator[Comparison]:
                     samples[name].append(told)
     for what, key, goal in (("send phase", "send_s", 1 / 0.9), ("whole call, ours hashed first", "whole_s", None)):
         seconds = medians({name: [one[key] for one in told] for name, told in samples.items()}, scale=1)
-        rates = ", ".join(f"{name} {SIZE_BYTES / 1e6 / value:,.0f} MB/s" for name, value in seconds.items())
+        fastest = {name: min(one[key] for one in told) for name, told in samples.items()}
+        rates, at_best = (
+            ", ".join(f"{name} {SIZE_BYTES / 1e6 / value:,.0f} MB/s" for name, value in taken.items())
+            for taken in (seconds, fastest)
+        )
         yield Comparison(
             task=f"upload of a sparse file of 2 GB, {what}",
             unit="s",
             baseline=SDK,
             medians=seconds,
             goals={OURS: goal, ASYNC: goal} if goal else {},
-            notes=(rates,),
+            notes=(rates, f"fastest: {at_best}"),
         )
     grown = {name: max(one["grown_mb"] for one in told) for name, told in samples.items()}
     yield Comparison(
@@ -55,8 +59,8 @@ def uploads(folder: Path, rounds: int) -> Iterator[Comparison]:
 
 def _upload(way: str, url: str, path: Path) -> dict[str, float]:
     program = Path(__file__).with_name("uploading.py")
-    command = [sys.executable, str(program), way, url, str(path)]
-    done = subprocess.run(command, capture_output=True, check=True, text=True, env=as_installed())
+    command = [sys.executable, "-P", str(program), way, url, str(path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=as_installed())
     told: dict[str, float] = json.loads(done.stdout)
     return told
 

@@ -214,6 +214,17 @@ def test_media_only_the_service_sees_are_counted_whole_and_bound_what_they_are_b
             assert report.tokens[modality].low <= tally.likely <= report.tokens[modality].high
 
 
+def test_a_medium_only_the_service_sees_is_refused_by_its_count(ask: Run, emulator: Emulator) -> None:
+    emulator.remotes["gs://bucket/a.mp3"] = Remote(data=media.sound(30, "libmp3lame", "mp3"), mime="audio/mpeg")
+    body = {"contents": [user("Sum it up.", at("gs://bucket/a.mp3", "audio/mpeg"))]}
+
+    (report,) = ask(body, Limits(prompt_tokens=500))
+
+    assert report.verdict.decision == "reject"
+    assert report.refusal is not None
+    assert "as the service counts it, in all 7" in report.refusal
+
+
 def test_someone_else_s_file_is_counted_whole(ask: Run, emulator: Emulator) -> None:
     wire = Wire(emulator, key=CANARY)
     uri = wire.upload(media.picture((640, 480)))["uri"]

@@ -158,8 +158,8 @@ def explain(part: Weighed, modality: Modality | None, rules: ModelRules) -> str:
             return f"{width}×{height} px"
         case TextFacts(chars=chars) | TextSizes(content_chars=chars):
             return f"{chars:,} characters"
-        case _:
-            return ""
+        case None:
+            return "as the service counts it"
 
 
 def _seconds(duration_s: float) -> str:

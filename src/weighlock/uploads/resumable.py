@@ -117,9 +117,9 @@ class _Upload:
             return begun
         offset = 0
         while True:
-            chunk = await self.io.call(self._read, offset, self._length(offset, begun.granularity_bytes))
-            failures = self._failures
-            standing = await self._sent(begun, offset, chunk)
+            failures, length = self._failures, self._length(offset, begun.granularity_bytes)
+            # Not given a name, which would keep one chunk while the next is read.
+            standing = await self._sent(begun, offset, await self.io.call(self._read, offset, length))
             if standing.status is UploadStatus.CANCELLED:
                 raise _Gone
             if standing.status is UploadStatus.FINAL:
