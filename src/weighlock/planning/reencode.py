@@ -117,11 +117,14 @@ def weigh_made(examined: Examined, work: ImageWork, controls: Controls, rules: M
 
 
 def _cut(part: Weighed, facts: ImageFacts, region: Box, rules: ModelRules) -> Weighed | None:
-    """The picture as its region alone, in as many bytes; `None` where that would cost more."""
+    """The picture as its region alone, in the bytes that may take; `None` where that would cost more."""
     if _drawn(part, rules) is None:
         return None
     width, height = region.size
-    cut = weigh(replace(part.examined, facts=replace(facts, width_px=width, height_px=height)), part.controls, rules)
+    drawn, size = replace(facts, width_px=width, height_px=height), _uncompressed(width, height)
+    cut = weigh(
+        replace(part.examined, facts=drawn, size_bytes=max(part.examined.size_bytes or 0, size)), part.controls, rules
+    )
     return cut if cut.total.high <= part.total.high else None
 
 
