@@ -144,5 +144,6 @@ def _rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [("credentials", ", ".join(f"{name}: {found}" for name, found in findings["credentials"].items()))]
     if rules:
         stale = " - stale, look for a newer release" if rules["stale"] else ""
-        rows.append(("rules", f"checked on {rules['checked_on']}, {rules['age_days']} days ago{stale}"))
+        days = "1 day" if rules["age_days"] == 1 else f"{rules['age_days']} days"
+        rows.append(("rules", f"checked on {rules['checked_on']}, {days} ago{stale}"))
     return rows

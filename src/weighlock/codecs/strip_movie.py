@@ -18,6 +18,8 @@ _UUID_STAYS = {b"traf", b"moof"}
 _DATED = {b"mvhd", b"tkhd", b"mdhd"}
 _TIMED_METADATA = {b"meta", b"camm", b"gpmd"}
 """Tracks of readings beside picture and sound: where the camera was each second, faces it saw."""
+_NO_WORDS = b"\0\0\0\x35meta\0\0\0\0\0\0\0\x21hdlr" + bytes(8) + b"mdirappl" + bytes(9) + b"\0\0\0\x08ilst"
+"""All that `udta` holds where FFmpeg had no tag to write: it stays, so that what was made here leaves as it is."""
 _ZEROS = bytes(1 << 20)
 
 
@@ -70,7 +72,7 @@ def _walk(reader: Reader, parent: Box, found: Found, spared: frozenset[bytes], d
         found.fragments = found.fragments or box.kind == b"moof"
         if box.kind == b"mdat":
             found.data.append(range(box.body, box.end))
-        elif box.kind in spared:
+        elif box.kind in spared or (box.kind == b"udta" and _says_nothing(reader, box)):
             continue
         elif box.kind in _BLANKED and not (box.kind == b"uuid" and parent.kind in _UUID_STAYS):
             _free(box, found)
@@ -83,6 +85,10 @@ def _walk(reader: Reader, parent: Box, found: Found, spared: frozenset[bytes], d
             found.zeros.append(range(box.body + 4, max(box.body + 4, min(box.end, box.body + 4 + dates))))
         elif box.kind in _INSIDE and depth < _MAX_DEPTH:
             _walk(reader, box, found, frozenset(), depth + 1)
+
+
+def _says_nothing(reader: Reader, box: Box) -> bool:
+    return box.end - box.body == len(_NO_WORDS) and reader.at(box.body, len(_NO_WORDS)) == _NO_WORDS
 
 
 def _free(box: Box, found: Found) -> None:

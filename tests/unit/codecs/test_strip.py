@@ -577,3 +577,16 @@ def test_a_box_within_itself_ends() -> None:
         nested = struct.pack(">I4s", len(nested) + 8, b"moov") + nested
 
     assert len(stripped(nested, "video/mp4")[0]) == len(nested)
+
+
+def test_a_film_made_here_without_tags_leaves_as_it_is() -> None:
+    made = media.video(0.5, container_options={"fflags": "+bitexact"})
+    assert b"udta" in made
+    assert stripped(made, "video/mp4")[0] == made
+
+
+def test_words_of_the_length_of_no_words_are_taken_out() -> None:
+    made = media.video(0.5, container_options={"fflags": "+bitexact"})
+    named = made.replace(b"mdirappl" + bytes(9), b"mdirapplOtto-Maxi")
+    assert named != made
+    assert b"Otto" not in stripped(named, "video/mp4")[0]
