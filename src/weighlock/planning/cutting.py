@@ -101,9 +101,11 @@ def in_words(part: Weighed, thinned: int, rules: ModelRules) -> str:
 
 
 def sampled_fps(controls: Controls, rules: ModelRules) -> float:
-    """Frames the service takes a second: what is asked for, where the model is known to do as asked."""
-    asked = controls if rules.honours(WireControl.VIDEO_FPS) else replace(controls, fps=None)
-    return fps_of(asked, rules.video(controls))
+    """Frames the service takes a second. Where nobody knows whether it does as it is asked, the most it may take."""
+    asked = fps_of(controls, rules.video(controls))
+    if rules.honours(WireControl.VIDEO_FPS):
+        return asked
+    return max(asked, fps_of(replace(controls, fps=None), rules.video(controls)))
 
 
 def weigh_cut(part: Weighed, controls: Controls, cut: Cut, rules: ModelRules) -> Weighed:

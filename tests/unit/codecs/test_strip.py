@@ -19,10 +19,11 @@ from PIL import Image, ImageCms
 from PIL.PngImagePlugin import PngInfo
 
 import media
+from making import make_here
 from weighlock.codecs import strip
 from weighlock.codecs.outcome import Outcome
 from weighlock.errors import InputError, MalformedMedia, UnsupportedMedia
-from weighlock.media.work import StripWork
+from weighlock.media.work import AudioWork, StripWork
 
 SECRETS = (b"Mustermann", b"+52.52", b"SecretCam", b"GPSLatitude")
 XMP = b"<x:xmpmeta xmlns:x='adobe:ns:meta/'><exif:GPSLatitude>52,31N Mustermann</exif:GPSLatitude></x:xmpmeta>"
@@ -590,3 +591,11 @@ def test_words_of_the_length_of_no_words_are_taken_out() -> None:
     named = made.replace(b"mdirappl" + bytes(9), b"mdirapplOtto-Maxi")
     assert named != made
     assert b"Otto" not in stripped(named, "video/mp4")[0]
+
+
+def test_an_mp3_that_was_made_without_metadata_has_nothing_to_strip() -> None:
+    made, _ = make_here(
+        media.sound(1.0, "pcm_s16le", "wav"), "audio/wav", AudioWork(mime="audio/mpeg", strip_metadata=True)
+    )
+
+    assert stripped(made, "audio/mpeg")[0] == made

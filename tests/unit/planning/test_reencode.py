@@ -75,6 +75,16 @@ def test_what_is_done_beyond_a_crop_is_done_on_top_of_it(tiled: ModelRules) -> N
     assert all((work.max_width_px or 0) <= 1000 for work in cut)
 
 
+def test_byte_targets_of_a_region_start_from_what_its_pixels_may_take(tiled: ModelRules) -> None:
+    part, region = weigh(picture(1000, 1000), Controls(), tiled), Box(left=0, top=0, right=300, bottom=300)
+
+    works = [rung.work for rung in rungs(Lever.REENCODE, part, tiled, ALLOWED, Target(region=region))]
+
+    taken = weigh_made(part.examined, ImageWork(mime="image/png", crop=region), Controls(), tiled).examined.size_bytes
+    assert taken is not None
+    assert taken // 2 in {work.max_bytes for work in works if work and work.crop == region}
+
+
 def test_a_crop_that_saves_nothing_is_none(rules: ModelRules) -> None:
     part = weigh(picture(1000, 1000), Controls(), rules)
     target = Target(region=Box(left=0, top=0, right=500, bottom=500))
