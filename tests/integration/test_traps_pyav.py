@@ -288,7 +288,9 @@ _COUNTING_THREADS = textwrap.dedent(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_sound_is_decoded_resampled_and_encoded_without_threads() -> None:
-    counted = subprocess.run([sys.executable, "-c", _COUNTING_THREADS], capture_output=True, text=True, check=True)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _COUNTING_THREADS]
+    counted = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
 
     assert counted.stdout.strip() == "1"
 
