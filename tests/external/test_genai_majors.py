@@ -20,8 +20,9 @@ TESTS = "tests/unit/converters/test_genai_types.py"
 @pytest.mark.parametrize("version", ["2.30", "2.34"])
 def test_the_converter_works_on_the_major_before(version: str) -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
-    others = [requirement for requirement in needed if not requirement.startswith("google-genai")]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["service"], *extras["test"]]
+    others = [requirement for requirement in needed if not requirement.startswith(("google-genai", "weighlock"))]
     python = venv(f"genai-{version}", f"google-genai=={version}.*", *others)
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
