@@ -88,7 +88,10 @@ def test_processes_killed_at_any_moment_cost_one_upload_each_at_most(emulator: E
         oldest = running.pop(0)
         assert oldest.stdout is not None
         oldest.stdout.readline()
-        time.sleep(chance.uniform(0, 0.4))
+        until = min(files, len(emulator.files) + chance.randint(1, 15))
+        while len(emulator.files) < until:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.02))
         kills += oldest.poll() is None
         oldest.kill()
         oldest.communicate()
