@@ -120,6 +120,17 @@ def test_purging_erases_here_and_says_what_stays_at_the_service(emulator: Emulat
     assert sum(1 for _ in emulator.files) == 1
 
 
+@pytest.mark.parametrize("words", [("purge", "--sha256", ""), ("refresh", "--sha256", " "), ("show", "")])
+def test_no_digits_are_not_every_hash(emulator: Emulator, words: tuple[str, ...]) -> None:
+    uploaded("shot.png")
+
+    result = weighlock("uploads", *words)
+
+    assert result.exit_code == 2
+    assert "no digits" in result.stderr
+    assert len(listed()) == 1
+
+
 def test_purging_at_the_service_too_erases_every_file_of_the_content_and_no_other(emulator: Emulator) -> None:
     mine, other = uploaded("shot.png", "notes.txt")
     weighlock("uploads", "refresh", "--sha256", mine["sha256"])

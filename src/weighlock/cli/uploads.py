@@ -181,6 +181,10 @@ def _open(config: Path | None, sha256: str | None, tenant: str | None, older_tha
         unused_for_s = None if older_than is None else parse_seconds(older_than)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
+    if (
+        sha256 is not None and not sha256.strip()
+    ):  # every hash begins so: a variable that is not set would mean them all
+        raise click.BadParameter("no digits", param_hint="--sha256")
     settings = load(config)
     chosen = Chosen(sha256=sha256 and sha256.lower(), tenant=tenant, unused_for_s=unused_for_s)
     registry = registry_of(settings)
