@@ -14,6 +14,8 @@ import media
 from weighlock.cli import cli
 from weighlock.emulator import Emulator
 from weighlock.errors import ConfigError
+from weighlock.request import MediaPart
+from weighlock.uploads.references import Reference, References
 
 CANARY = "canary-key-4711"
 
@@ -158,6 +160,42 @@ def test_what_the_purge_cannot_reach_is_told_and_can_be_tried_again(emulator: Em
     assert "kept here for another try" in first.stdout
     assert "not reached at the service" in first.stderr
     assert sum(1 for _ in emulator.files) == 0
+
+
+def test_without_a_key_nothing_at_the_service_is_taken_for_erased(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploaded("shot.png", "notes.txt")
+    monkeypatch.delenv("GEMINI_API_KEY")
+
+    result = weighlock("uploads", "purge", "--all", "--remote")
+
+    assert result.exit_code == 1
+    assert result.stderr.count("GEMINI_API_KEY") == 2
+    assert len(listed()) == 2
+    assert weighlock("uploads", "purge", "--all").exit_code == 0
+
+
+def test_what_is_there_when_somebody_stops_it_is_told(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensure = References.ensure
+
+    async def stopped(self: References, part: MediaPart, mime: str, **more: Any) -> Reference:
+        if part.label == "notes.txt":
+            raise KeyboardInterrupt
+        return await ensure(self, part, mime, **more)
+
+    monkeypatch.setattr(References, "ensure", stopped)
+
+    result = weighlock("upload", "shot.png", "notes.txt")
+
+    assert result.exit_code != 0
+    assert result.stdout.startswith("shot.png\thttps://")
+
+
+def test_nothing_to_renew_is_said(emulator: Emulator) -> None:
+    result = weighlock("uploads", "refresh")
+
+    assert (result.exit_code, result.stderr) == (0, "nothing to renew\n")
 
 
 def test_what_was_used_lately_stays(emulator: Emulator) -> None:

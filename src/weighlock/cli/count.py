@@ -114,6 +114,8 @@ def count(
     Counted twice, whole and without its media; so the media inline in it are sent. What is counted of text is the best
     there is to know of it; what is counted of media is put right by what is known of such counts.
     """
+    if against == "emulator" and base_url is not None:
+        raise click.UsageError("--base-url is of the service; the emulator has an address of its own")
     settings = load(config)
     with ExitStack() as stack:
         preflight = stack.enter_context(Preflight(settings, preload=False))
@@ -145,7 +147,7 @@ def _compared(request: Request, report: Report, scales: Scales, service: Service
 def _emulator() -> Iterator[str]:
     try:
         from weighlock.emulator import Emulator
-    except ImportError:
+    except ModuleNotFoundError:
         raise ConfigError("the emulator needs more: pip install 'weighlock[service]'") from None
     with Emulator() as emulator:
         yield emulator.base_url

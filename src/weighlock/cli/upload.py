@@ -49,17 +49,20 @@ def upload(
     settings = load(config)
     account = settings.endpoint(endpoint).account
     found: list[tuple[Path, Reference | WeighlockError]] = []
-    with SyncIo() as io, closing(registry_of(settings)) as registry, _bars(paths) as bars:
-        references = references_of(settings, registry, account.name, service_of(account, io, base_url=base_url))
-        examiner = Examiner(settings, preload=False)
-        for path, progress in zip(paths, bars, strict=True):
-            part = MediaPart(source=path, label=path.name, declared_mime=mime)
-            try:
-                known = mime or _mime(examiner, part)
-                found.append((path, run(references.ensure(part, known, tenant=tenant, progress=progress))))
-            except WeighlockError as error:
-                found.append((path, error))
-    _print(found, form)
+    try:
+        with SyncIo() as io, closing(registry_of(settings)) as registry, _bars(paths) as bars:
+            references = references_of(settings, registry, account.name, service_of(account, io, base_url=base_url))
+            examiner = Examiner(settings, preload=False)
+            for path, progress in zip(paths, bars, strict=True):
+                part = MediaPart(source=path, label=path.name, declared_mime=mime)
+                try:
+                    known = mime or _mime(examiner, part)
+                    found.append((path, run(references.ensure(part, known, tenant=tenant, progress=progress))))
+                except WeighlockError as error:
+                    found.append((path, error))
+    finally:  # stopped in the middle, what is there by then is told
+        if found:
+            _print(found, form)
     if any(isinstance(one, WeighlockError) for _, one in found):
         sys.exit(_EXIT_FAILED)
 
@@ -83,9 +86,8 @@ def _print(found: list[tuple[Path, Reference | WeighlockError]], form: str) -> N
             click.echo(f"{name}: {printable(str(one))}", err=True)
         else:
             state = "reused" if one.reused else "new"
-            click.echo(
-                f"{name}\t{printable(one.uri)}\t{one.key.mime}\t{state}, until {one.expires_at:%Y-%m-%d %H:%M} UTC"
-            )
+            until = f"{state}, until {one.expires_at:%Y-%m-%d %H:%M} UTC"
+            click.echo(f"{name}\t{printable(one.uri)}\t{printable(one.key.mime)}\t{until}")
 
 
 def _as_dict(path: Path, one: Reference | WeighlockError) -> dict[str, Any]:

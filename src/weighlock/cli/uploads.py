@@ -23,7 +23,7 @@ from weighlock.settings.amounts import parse_seconds
 from weighlock.uploads.entries import Entry
 from weighlock.uploads.references import References
 from weighlock.uploads.registry import Registry
-from weighlock.uploads.upkeep import Chosen, due, purge
+from weighlock.uploads.upkeep import Chosen, Purged, due, purge
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _EXIT_FAILED = 1
@@ -71,7 +71,9 @@ def list_uploads(
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
     for one in entries:
         name, tenant_name = printable(one.label or "-"), printable(one.key.tenant)
-        table.add_row(one.key.sha256[:_SHORT], name, one.key.mime, f"{one.size_bytes:,}", tenant_name, _state(one, now))
+        table.add_row(
+            one.key.sha256[:_SHORT], name, printable(one.key.mime), f"{one.size_bytes:,}", tenant_name, _state(one, now)
+        )
     print_plain(table)
 
 
@@ -100,6 +102,8 @@ def refresh_uploads(
     failed = False
     with _open(config, sha256, tenant, older_than) as desk:
         entries = desk.entries() if desk.is_choosy else due(desk.entries(), desk.now)
+        if not entries:
+            click.echo("nothing to renew", err=True)
         for one in entries:
             try:
                 if (references := desk.references(one, base_url)) is None:
@@ -134,18 +138,27 @@ def purge_uploads(
             raise click.UsageError("choose by --sha256, --tenant or --older-than; or name --all")
         copies = copies_of(desk.settings, desk.registry)
         for one in desk.entries():
-            references = desk.references(one, base_url) if remote else None
-            done = run(purge(desk.registry, copies, one, desk.now, references, remote=remote))
-            words = [*(["copy erased"] if done.copy else []), *(f"{name} deleted" for name in done.deleted)]
-            words += ["kept here for another try" if done.kept else "forgotten"]
-            click.echo(f"{_name(one)}\t{', '.join(words)}")
-            for name in done.left:
-                expires = "" if one.remote is None else f", which ends it by {one.remote.expires_at:%Y-%m-%d %H:%M} UTC"
-                said = "not reached" if remote else "still"
-                click.echo(f"{_name(one)}: {name} {said} at the service{expires}", err=True)
+            try:
+                references = desk.references(one, base_url) if remote else None
+                done = run(purge(desk.registry, copies, one, desk.now, references, remote=remote))
+            except WeighlockError as error:  # the others are erased all the same
+                click.echo(f"{_name(one)}: {printable(str(error))}", err=True)
+                unreached += 1
+                continue
+            _say_purged(one, done, remote=remote)
             unreached += done.kept
     if unreached:
         sys.exit(_EXIT_FAILED)
+
+
+def _say_purged(one: Entry, done: Purged, *, remote: bool) -> None:
+    words = [*(["copy erased"] if done.copy else []), *(f"{name} deleted" for name in done.deleted)]
+    words += ["kept here for another try" if done.kept else "forgotten"]
+    click.echo(f"{_name(one)}\t{', '.join(words)}")
+    for name in done.left:
+        expires = "" if one.remote is None else f", which ends it by {one.remote.expires_at:%Y-%m-%d %H:%M} UTC"
+        said = "not reached" if remote else "still"
+        click.echo(f"{_name(one)}: {name} {said} at the service{expires}", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +194,8 @@ def _open(config: Path | None, sha256: str | None, tenant: str | None, older_tha
         unused_for_s = None if older_than is None else parse_seconds(older_than)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
-    if (
-        sha256 is not None and not sha256.strip()
-    ):  # every hash begins so: a variable that is not set would mean them all
+    # Every hash begins with nothing: a variable of a script that is not set would mean them all.
+    if sha256 is not None and not sha256.strip():
         raise click.BadParameter("no digits", param_hint="--sha256")
     settings = load(config)
     chosen = Chosen(sha256=sha256 and sha256.lower(), tenant=tenant, unused_for_s=unused_for_s)

@@ -24,11 +24,8 @@ def output(out: IO[bytes], form: str, film: Film, *, strip: bool) -> Iterator[av
         TransformFailed: FFmpeg refuses what it is given to write.
         OSError: the file cannot be written.
     """
-    options = {
-        "fflags": "+bitexact",
-        **({"id3v2_version": "0"} if strip and form == "mp3" else {}),
-    }  # an empty one is one
-    container = av.open(out, "w", format=form, options=options, buffer_size=BUFFER_BYTES)
+    tagless = {"id3v2_version": "0"} if strip and form == "mp3" else {}  # an empty tag is one too
+    container = av.open(out, "w", format=form, options={"fflags": "+bitexact", **tagless}, buffer_size=BUFFER_BYTES)
     try:
         if not strip:
             container.metadata.update(film.container.metadata)
