@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +17,14 @@ from referenced import KEY, PNG, Bench, async_for_real, medium, sync_for_real
 from weighlock.emulator import Emulator
 from weighlock.errors import (
     FileProcessingFailed,
+    InputError,
     ReferenceUnrecoverable,
     StorageFull,
     UnreadableSource,
     UploadFailed,
 )
 from weighlock.io import Io
+from weighlock.request import MediaPart
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import Reference
 
@@ -65,6 +68,18 @@ def test_the_same_bytes_are_uploaded_once_and_used_again(bench: Bench) -> None:
     assert (first.reused, second.reused) == (False, True)
     assert first.uri == second.uri
     assert bench.uploads == 1
+
+
+def test_a_file_whose_name_is_no_utf8_is_uploaded_as_any_other(one_face: Bench, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.png")
+    path.write_bytes(SHOT)
+
+    one_face.ensure(MediaPart(source=path, label=path.name))
+
+    (entry,) = one_face.registry.entries(one_face.emulator.clock.now())
+    assert (entry.label, entry.path) == ("?.png", path)
+    with pytest.raises(InputError, match="tenant"):
+        one_face.ensure(medium(SHOT), tenant="\udcff")
 
 
 def test_another_type_and_another_tenant_are_other_files(bench: Bench) -> None:

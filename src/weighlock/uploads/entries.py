@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weighlock.errors import InputError
 from weighlock.uploads.owners import is_dead
+from weighlock.written import quoted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,12 +24,19 @@ FAILURE_KEPT_S = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a file is, and whose."""
+    """What a file is, and whose. Raises `InputError` where that is no text, such as the bytes of a broken argument."""
 
     account: str
     tenant: str
     sha256: str
     mime: str
+
+    def __post_init__(self) -> None:
+        for name in ("tenant", "mime"):
+            try:
+                getattr(self, name).encode()
+            except UnicodeEncodeError:
+                raise InputError(f"{name}: {quoted(getattr(self, name))} is not Unicode text") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +147,7 @@ def entry_of(sql: sqlite3.Connection, row: sqlite3.Row | None, now: datetime) ->
         key=Key(account=row["account"], tenant=row["tenant"], sha256=row["sha256"], mime=row["mime"]),
         size_bytes=row["size_bytes"],
         label=row["label"],
-        path=None if row["path"] is None else Path(row["path"]),
+        path=None if row["path"] is None else Path(os.fsdecode(row["path"])),
         copied=row["copied_at"] is not None,
         round=row["round"],
         remote=None if newest is None else _remote(newest),

@@ -221,7 +221,7 @@ class References:
         return Wanted(
             key=key,
             source=source,
-            label=part.label or None,
+            label=part.label.encode("utf-8", "replace").decode("utf-8") or None,  # a file's name may be no UTF-8
             path=part.source.absolute() if isinstance(part.source, Path) else None,
             is_copy=False,
             until=self.io.monotonic() + allowed_s,

@@ -10,6 +10,7 @@ are never written here.
 
 from __future__ import annotations
 
+import os
 import secrets
 from datetime import datetime
 from pathlib import Path
@@ -175,7 +176,7 @@ class Registry:
             sql.execute(
                 "INSERT OR IGNORE INTO contents (account, tenant, sha256, mime, size_bytes, label, path, used_at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*columns(key), size_bytes, label, _text(path), now.timestamp()),
+                (*columns(key), size_bytes, label, _stored(path), now.timestamp()),
             )
             row = content_row(sql, key)
             if row is None or row["round"] != wanting or is_leased(row, now):
@@ -183,7 +184,7 @@ class Registry:
             sql.execute(
                 "UPDATE contents SET owner = ?, leased_until = ?, fence = fence + 1, path = ifnull(?, path), "
                 "label = ifnull(?, label), used_at = ? WHERE id = ?",
-                (owner, now.timestamp() + LEASE_S, _text(path), label, now.timestamp(), row["id"]),
+                (owner, now.timestamp() + LEASE_S, _stored(path), label, now.timestamp(), row["id"]),
             )
         return Lease(key=key, content=row["id"], owner=owner, fence=row["fence"] + 1, round=wanting + 1)
 
@@ -290,5 +291,12 @@ def _leased(sql: sqlite3.Connection, lease: Lease) -> sqlite3.Row | None:
     return row
 
 
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+def _stored(path: Path | None) -> str | bytes | None:
+    """SQLite's text is UTF-8; a name that is none stays the bytes it is."""
+    if path is None:
+        return None
+    name = os.fsencode(path)
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name

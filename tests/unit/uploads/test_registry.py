@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,12 @@ def found(registry: Registry, now: datetime = NOW, key: Key = KEY) -> Entry:
 
 def is_usable(registry: Registry, now: datetime) -> bool:
     return found(registry, now).usable(now) is not None
+
+
+def test_a_path_that_is_no_utf8_comes_back_as_it_was(registry: Registry) -> None:
+    path = Path(os.fsdecode(b"/media/\xff\xfe.png"))
+    assert registry.claim(KEY, new_owner(), NOW, wanting=0, size_bytes=7, path=path)
+    assert found(registry).path == path
 
 
 def test_one_claims_and_the_others_wait_until_it_is_recorded(registry: Registry) -> None:
