@@ -13,7 +13,8 @@ WeighlockError
 │  └─ UnreadableSource           the file itself: missing, no permission, a FIFO, a directory
 ├─ Cancelled                     the caller's wish: the work was broken off
 ├─ BudgetError                   policy: the endpoint's limits
-│  └─ BudgetExceeded             a per-request limit would be broken
+│  ├─ BudgetExceeded             a per-request limit would be broken
+│  └─ WindowExhausted            a budget over time (window, session) has no room for it now
 └─ ServiceError                  outside: something we depend on did not answer
    ├─ ConfinementUnavailable     `safety.confinement: required`, and a limit is not in force here
    ├─ ProberUnavailable          the worker could not be started, or its queue is full
@@ -24,6 +25,7 @@ WeighlockError
    ├─ FileProcessingFailed       the service took a file and could not read it
    ├─ FileNotReady(TimeoutError) the service is still reading a file, past the deadline
    ├─ StorageFull                the project's file storage has no room
+   ├─ BudgetStoreUnavailable     the budgets cannot be asked, and the policy is to admit nothing then
    ├─ StateUnavailable           our own registry cannot be read or written: damaged, locked, disk full
    └─ ReferenceUnrecoverable     a file of the service is gone, and nobody here has its bytes
 
@@ -152,6 +154,16 @@ class BudgetExceeded(BudgetError):
     http_status = 413
 
 
+class WindowExhausted(BudgetError):
+    """A budget over time has no room for the request now.
+
+    `figures` hold the endpoint, the scope and window, what is left of it and `retry_after_s`: `None` where waiting does
+    not help.
+    """
+
+    code = "window_exhausted"
+
+
 class ServiceError(WeighlockError):
     """Outside: something we depend on did not answer."""
 
@@ -224,6 +236,12 @@ class StorageFull(ServiceError):
 
     code = "storage_full"
     http_status = 507
+
+
+class BudgetStoreUnavailable(ServiceError):
+    """The store of budgets cannot be asked, or did not say what it did."""
+
+    code = "budget_store_unavailable"
 
 
 class StateUnavailable(ServiceError):
