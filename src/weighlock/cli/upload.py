@@ -19,9 +19,9 @@ from weighlock.io import SyncIo, run
 from weighlock.request import MediaPart
 from weighlock.settings import load
 from weighlock.uploads.bringing import Progress as Told
+from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.uploads.references import Reference
 
-DEFAULT_TENANT = "default"
 _EXIT_FAILED = 1
 
 

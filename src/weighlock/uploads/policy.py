@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+DEFAULT_TENANT = "default"
+"""Whose bytes they are where nobody says."""
+
 
 class DeleteRemote(StrEnum):
     """When a file leaves the service."""
