@@ -102,6 +102,7 @@ FILES = st.fixed_dictionaries(
             copies_cap=COUNTS,
             delete_remote=st.none() | st.sampled_from(["at_expiry", "after_request"]),
             quota=COUNTS,
+            give_up_after=st.none() | st.integers(1, 10**6),
         ),
         "state": sections(store=st.just("sqlite"), dir=st.none() | st.just("here")),
         "encoding": sections(

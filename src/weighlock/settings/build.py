@@ -173,13 +173,17 @@ def _floor(value: str | Mapping[str, Any]) -> Floor:
     return Floor(**body)
 
 
+_UPLOADS = (
+    ("copies_cap", "copies_cap_bytes"),
+    ("delete_remote", "delete_remote"),
+    ("quota", "quota_bytes"),
+    ("give_up_after", "give_up_after_s"),
+)
+
+
 def _uploads(values: Mapping[str, Any]) -> Uploads:
     below = {key: size for key, size in (values.get("inline_below") or {}).items() if size is not None}
-    policy = {
-        name: values[key]
-        for key, name in (("copies_cap", "copies_cap_bytes"), ("delete_remote",) * 2, ("quota", "quota_bytes"))
-        if values.get(key) is not None
-    }
+    policy = {name: values[key] for key, name in _UPLOADS if values.get(key) is not None}
     if (keep := values.get("keep_copies")) is not None:
         policy["keep_copies_s"] = _KEPT.get(keep, keep)
     return Uploads(inline_below=InlineBelow(**below), policy=UploadPolicy(**policy))

@@ -283,6 +283,9 @@ class UploadsSection(_Section):
     copies_cap: Size | None = Field(None, description="Of all copies together.")
     delete_remote: DeleteRemote | None = Field(None, description="When a file leaves the service.")
     quota: Size | None = Field(None, description="Of an account's files at the service.")
+    give_up_after: Annotated[Seconds, Field(gt=0)] | None = Field(
+        None, description="How long an upload is tried again with nothing more arriving."
+    )
 
 
 class StateSection(_Section):

@@ -143,6 +143,7 @@ def _uploads_document(uploads: Uploads) -> dict[str, Any]:
         "copies_cap": policy.copies_cap_bytes,
         "delete_remote": policy.delete_remote,
         "quota": policy.quota_bytes,
+        "give_up_after": Decimal(repr(policy.give_up_after_s)),
     }
 
 

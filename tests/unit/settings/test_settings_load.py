@@ -243,7 +243,7 @@ def test_how_much_goes_inline_is_read_one_by_one(tmp_path: Path) -> None:
     ("text", "kept_s"), [("off", 0), ("7d", 604_800), ("until_deleted", math.inf), ("null", 604_800)]
 )
 def test_how_references_are_kept_is_read(tmp_path: Path, text: str, kept_s: float) -> None:
-    keys = f"keep_copies: {text}, copies_cap: 1GB, delete_remote: after_request, quota: 2GB"
+    keys = f"keep_copies: {text}, copies_cap: 1GB, delete_remote: after_request, quota: 2GB, give_up_after: 2m"
 
     settings = loaded(tmp_path, f"{BASE}uploads: {{{keys}}}\nstate: {{store: sqlite, dir: here}}\n")
 
@@ -252,6 +252,7 @@ def test_how_references_are_kept_is_read(tmp_path: Path, text: str, kept_s: floa
         copies_cap_bytes=10**9,
         delete_remote=DeleteRemote.AFTER_REQUEST,
         quota_bytes=2 * 10**9,
+        give_up_after_s=120,
     )
     assert settings.state.dir == tmp_path / "here"
 
@@ -497,6 +498,7 @@ class TestMistakes:
             ("keep_copies: sometimes", "not a duration"),
             ("delete_remote: never", "at_expiry, after_request"),
             ("quota: -1", "a size"),
+            ("give_up_after: 0s", "greater than 0"),
         ],
     )
     def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
