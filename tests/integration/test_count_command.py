@@ -125,6 +125,16 @@ def test_somebody_s_file_that_is_gone_is_told_beside_what_was_checked(service: E
     assert told["counts"]["text"]["total"] > 0
 
 
+def test_where_no_place_remembers_uploads_what_was_checked_is_told(service: Emulator, body: Path) -> None:
+    body.write_text(json.dumps({"contents": [user("What is it?", at("files/nobodys1", "image/png"))]}))
+    body.with_name("state").write_text("no folder")
+
+    result = failed(str(body))
+
+    assert "state_unavailable: state.dir" in result.stderr
+    assert "TEXT" in result.stdout
+
+
 def test_a_file_of_ours_that_is_gone_is_uploaded_again_and_counted(service: Emulator, body: Path) -> None:
     shot = body.with_name("shot.png")
     shot.write_bytes(media.picture((640, 480)))

@@ -18,7 +18,7 @@ from weighlock.cli.fit_request import read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS
 from weighlock.counting import count_of
-from weighlock.errors import ConfigError, ServiceError
+from weighlock.errors import ConfigError, ServiceError, StateUnavailable
 from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
@@ -169,7 +169,10 @@ def _references(
 
     @cache
     def opened() -> References:
-        registry = stack.enter_context(closing(registry_of(settings)))
+        try:
+            registry = stack.enter_context(closing(registry_of(settings)))
+        except ConfigError as error:  # as good as none; what was checked is told all the same
+            raise StateUnavailable(error.message) from error
         return references_of(settings, registry, scales.endpoint.account.name, service)
 
     return opened
