@@ -239,6 +239,14 @@ def test_how_much_goes_inline_is_read_one_by_one(tmp_path: Path) -> None:
     assert settings.uploads.inline_below == InlineBelow(developer=20_000_000, vertex=6_000_000, pdf=15_000_000)
 
 
+def test_how_much_of_a_type_goes_inline_is_read_by_its_own_name(tmp_path: Path) -> None:
+    types = '{"video/*": 0, audio/x-wav: 2MB, "image/*": null}'
+
+    settings = loaded(tmp_path, f"{BASE}uploads: {{inline_below: {{mime: {types}}}}}\n")
+
+    assert settings.uploads.inline_below.mime == {"video/*": 0, "audio/wav": 2_000_000}
+
+
 @pytest.mark.parametrize(
     ("text", "kept_s"), [("off", 0), ("7d", 604_800), ("until_deleted", math.inf), ("null", 604_800)]
 )
@@ -498,6 +506,8 @@ class TestMistakes:
             ("keep_copies: sometimes", "not a duration"),
             ("delete_remote: never", "at_expiry, after_request"),
             ("quota: -1", "a size"),
+            ("inline_below: {mime: {video: 1MB}}", "pattern"),
+            ("inline_below: {mime: {text/*: 1MB}}", "pattern"),
             ("give_up_after: 0s", "greater than 0"),
         ],
     )
