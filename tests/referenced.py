@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -89,6 +90,14 @@ def async_for_real(flow: Callable[[Io], Coroutine[Any, Any, T]], ahead_s: float 
             return await flow(io)
 
     return asyncio.run(whole())
+
+
+def aged(registry: Path) -> None:
+    """As if what it knows was uploaded an hour ago: of a new file it would be the project that is refused."""
+    sql = sqlite3.connect(registry)
+    with sql:
+        sql.execute("UPDATE remotes SET uploaded_at = uploaded_at - 3600")
+    sql.close()
 
 
 def medium(data: bytes | Path, label: str = "shot.png") -> MediaPart:

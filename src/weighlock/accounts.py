@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from weighlock.errors import ConfigError
 from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
+from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
 from weighlock.io import Io
 from weighlock.request import Backend
@@ -95,3 +98,34 @@ def references_of(settings: Settings, registry: Registry, name: str, service: Se
 def account_id(name: str, target: Target) -> str:
     """Whose files they are, in the registry."""
     return f"{name}@{target.root.partition('://')[2]}"
+
+
+class Accounts:
+    """The accounts of the settings over one `Io`: what each needs is made when it is first asked. Thread-safe."""
+
+    def __init__(self, settings: Settings, io: Io, registry: Callable[[], Registry]) -> None:
+        self.io = io
+        self._settings, self._registry = settings, registry
+        self._counters: dict[str, TokenCounter] = {}
+        self._references: dict[str, References] = {}
+        self._lock = threading.Lock()
+
+    def counter(self, account: Account) -> TokenCounter:
+        """What it was told, it remembers. Raises what `service_of` does."""
+        with self._lock:
+            if account.name not in self._counters:
+                self._counters[account.name] = TokenCounter(service_of(account, self.io))
+            return self._counters[account.name]
+
+    def references(self, account: Account) -> References:
+        """The account's files.
+
+        Raises:
+            ConfigError: on Vertex, which has none; as `service_of`; or where the registry may not be.
+            StateUnavailable: the registry cannot be read.
+        """
+        with self._lock:
+            if account.name not in self._references:
+                service = service_of(account, self.io)
+                self._references[account.name] = references_of(self._settings, self._registry(), account.name, service)
+            return self._references[account.name]

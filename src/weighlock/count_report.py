@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weighlock.errors import CountFailed
+from weighlock.errors import ServiceError
 from weighlock.media.tokens import Confidence, weakest
 from weighlock.planning.counting import Count, Form
 from weighlock.request import Modality
@@ -30,7 +30,7 @@ class Counted:
     form: Form
     """What it covers: the request whole, or all but its media."""
     count: Count | None = None
-    failure: CountFailed | None = None
+    failure: ServiceError | None = None
     """Why there is no count."""
     biases: tuple[Bias, ...] = ()
 

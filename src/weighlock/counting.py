@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 from weighlock import mime
-from weighlock.accounts import service_of
+from weighlock.accounts import Accounts
 from weighlock.count_report import Counted, biases
-from weighlock.errors import ConfigError, CountFailed
+from weighlock.errors import ConfigError, ReferenceUnrecoverable, ServiceError
 from weighlock.gemini.count import TokenCounter
-from weighlock.io import Io
 from weighlock.planning.admit import Decision
 from weighlock.planning.counting import Count, Form, OnCountFailure, form_wanted
 from weighlock.planning.identify import modality_of
 from weighlock.planning.recount import corrected
 from weighlock.report import Report
-from weighlock.request import Modality, Request
+from weighlock.request import Backend, Modality, Request
 from weighlock.scales import Scales
-from weighlock.settings import Account
+from weighlock.uploads.references import References
+from weighlock.uploads.repair import references_in, repaired
 
 
-class Counters:
-    """A counter for each account, made when it is first needed: what one was told, it remembers. Thread-safe."""
+async def count_of(
+    request: Request,
+    model: str,
+    form: Form,
+    *,
+    counter: TokenCounter,
+    references: Callable[[], References] | None,
+    tenant: str,
+    timeout_s: float,
+) -> Count:
+    """What the service counts, with files that are gone uploaded again first.
 
-    def __init__(self, io: Io) -> None:
-        self.io = io
-        self._made: dict[str, TokenCounter] = {}
-        self._lock = threading.Lock()
-
-    def of(self, account: Account) -> TokenCounter:
-        """Raises `ConfigError` where the account's key is not where it says."""
-        with self._lock:
-            if account.name not in self._made:
-                self._made[account.name] = TokenCounter(service_of(account, self.io))
-            return self._made[account.name]
-
-
-async def counted(report: Report, request: Request, scales: Scales, counters: Counters) -> Report:
-    """The receipt with the service's count in it; the very same where no count would change its verdict.
-
-    `request` is what would be sent.
+    `references` are asked for only where the request names files; `None` on Vertex, which has none.
 
     Raises:
-        ConfigError: no key where the account says it is, or it is an account of another backend.
+        CountFailed: as `TokenCounter.count`, which the time is of.
+        ReferenceUnrecoverable: a file is gone, and nobody here has its bytes.
+        ServiceError: it cannot be uploaded again.
+        InputError: a medium of the request cannot be read.
+    """
+
+    async def asked(sent: Request) -> Count:
+        return await counter.count(sent, model, form, tenant=tenant, timeout_s=timeout_s)
+
+    if references is None or form is Form.TEXT or not any(references_in(request)):
+        return await asked(request)
+    count, _ = await repaired(references(), tenant, request, asked)
+    return count
+
+
+async def counted(report: Report, request: Request, scales: Scales, accounts: Accounts, tenant: str) -> Report:
+    """The receipt with the service's count in it; the very same where no count would change its verdict.
+
+    `request` is what would be sent, by `tenant`.
+
+    Raises:
+        ConfigError: no key where the account says it is, it is an account of another backend, or there is no place to
+            remember uploads.
     """
     form = _form(report, scales)
     if form is None:
@@ -53,10 +68,21 @@ async def counted(report: Report, request: Request, scales: Scales, counters: Co
         raise ConfigError(f"account {account.name} is of {account.backend}, and cannot count for {scales.backend}")
     asked = Counted(form=form, biases=tuple(biases(_covered(form, report), scales.rules)))
     try:
-        count = await counters.of(account).count(request, scales.model, form, timeout_s=policy.timeout_s)
-    except CountFailed as failure:
+        count = await count_of(
+            request,
+            scales.model,
+            form,
+            counter=accounts.counter(account),
+            references=None if account.backend is Backend.VERTEX else lambda: accounts.references(account),
+            tenant=tenant,
+            timeout_s=policy.timeout_s,
+        )
+    except ReferenceUnrecoverable as failure:  # the service refuses the request itself as well
+        return _refused(replace(report, counted=replace(asked, failure=failure)), failure.message)
+    except ServiceError as failure:
         told = replace(report, counted=replace(asked, failure=failure))
-        return _refused(told, failure) if policy.on_failure is OnCountFailure.REJECT else told
+        reason = f"{failure.message} (count: {{on_failure: reject}})"
+        return _refused(told, reason) if policy.on_failure is OnCountFailure.REJECT else told
     return _recounted(report, replace(asked, count=count), count, scales)
 
 
@@ -80,7 +106,6 @@ def _recounted(report: Report, asked: Counted, count: Count, scales: Scales) -> 
     return replace(known, counted=asked, screening=report.screening, confinement=report.confinement)
 
 
-def _refused(report: Report, failure: CountFailed) -> Report:
-    reason = f"{failure.message} (count: {{on_failure: reject}})"
+def _refused(report: Report, reason: str) -> Report:
     verdict = replace(report.verdict, decision=Decision.REJECT, reasons=(*report.verdict.reasons, reason))
     return replace(report, verdict=verdict)

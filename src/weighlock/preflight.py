@@ -6,6 +6,7 @@ Nothing here decides or measures: each step asks the room that does.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +35,9 @@ from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 
 if TYPE_CHECKING:
-    from weighlock.counting import Counters
+    from weighlock.accounts import Accounts
     from weighlock.fitted import Fitted
+    from weighlock.uploads.registry import Registry
 
 _MOST_TIMED = 64
 """Removed recordings of a request whose length is looked up: each new one costs a child process."""
@@ -73,7 +75,9 @@ class Preflight:
         self.settings = settings
         self._clock = clock
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
-        self._counters: dict[int, Counters] = {}
+        self._accounts: dict[int, Accounts] = {}
+        self._registry: Registry | None = None
+        self._opening = threading.Lock()
         self.rules = rules or rule_book(settings)
         if preload:
             load_price_list()
@@ -106,6 +110,8 @@ class Preflight:
     def close(self) -> None:
         """Ends the worker and the connections of the blocking methods. A later call starts new ones."""
         self._examiner.close()
+        if self._registry is not None:
+            self._registry.close()
         run(self._io.close())
 
     def confinement(self) -> dict[str, Any] | None:
@@ -192,8 +198,11 @@ class Preflight:
         was asked, and how far the answer is to be trusted, is the report's `counted`; a count that failed is there as
         well, and refuses the request only under `on_failure: reject`. The same content is asked about once.
 
+        Files of the request that are gone are uploaded again first, however long that takes: the request itself will
+        need them. A file that nobody here can bring back refuses it.
+
         Raises:
-            ConfigError: no such endpoint, or no key where its account says it is.
+            ConfigError: no such endpoint, no key where its account says it is, or no place to remember uploads.
             InputError: a medium cannot be read any more, or a media resolution there is none of.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
@@ -204,12 +213,25 @@ class Preflight:
         return await self._counted(request, asked, self._async_io)
 
     async def _counted(self, request: Request, asked: Asked | None, io: Io) -> Report:
-        from weighlock.counting import Counters, counted
+        from weighlock.counting import counted
 
         scales = self._scales_for(request, asked)
         report, sent = await io.call(self._weighed_request, request, scales)
-        counters = self._counters.setdefault(id(io), Counters(io))
-        return await counted(report, sent, scales, counters)
+        return await counted(report, sent, scales, self._accounts_over(io), (asked or Asked()).tenant)
+
+    def _accounts_over(self, io: Io) -> Accounts:
+        from weighlock.accounts import Accounts
+
+        return self._accounts.setdefault(id(io), Accounts(self.settings, io, self._uploads))
+
+    def _uploads(self) -> Registry:
+        """What is remembered of uploads, opened when it is first needed."""
+        from weighlock.accounts import registry_of
+
+        with self._opening:
+            if self._registry is None:
+                self._registry = registry_of(self.settings)
+            return self._registry
 
     def _weighed_request(
         self, request: Request, scales: Scales, text: str | None = None, *, standing: bool = True

@@ -22,6 +22,8 @@ from weighlock.report import Report, Scale
 from weighlock.request import Backend, Clip, Content, MediaPart, MediaResolution, Modality
 from weighlock.rules import Controls, RuleBook
 from weighlock.settings import OnMimeMismatch, OnUnknownModel, OnUnknownPrice, Settings
+from weighlock.uploads.policy import DEFAULT_TENANT
+from weighlock.written import is_unicode, quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class Asked:
     """Of the whole request; beats the endpoint's."""
     on: date | None = None
     """The day whose rules and prices apply; today (UTC) when left out."""
+    tenant: str = DEFAULT_TENANT
+    """Whose request it is: what is uploaded or counted for one is nobody else's."""
     deadline_s: float | None = None
     """For the work on bytes; beats the endpoint's. Infinity waits as long as it takes."""
 
@@ -52,6 +56,8 @@ class Asked:
             raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
         if self.deadline_s is not None and not self.deadline_s > 0:
             raise InputError(f"deadline_s must be more than 0 seconds: {self.deadline_s:g}")
+        if not is_unicode(self.tenant):
+            raise InputError(f"tenant: {quoted(self.tenant)} is not Unicode text")
 
     @property
     def limits(self) -> dict[str, int | Decimal]:

@@ -218,6 +218,8 @@ def _make_folder(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise ConfigError(f"state.dir {_told(path.parent)}: {error.strerror or error}") from error
+    if not os.access(path.parent, os.W_OK):  # the write-ahead log stands beside it
+        raise ConfigError(f"state.dir {_told(path.parent)}: not ours to write")
 
 
 def _told(path: Path) -> str:

@@ -78,6 +78,15 @@ def is_line(value: object, most: int) -> bool:
     return isinstance(value, str) and len(value) <= most and value.isprintable() and not holds_key(value)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether it can be written anywhere: the bytes of a broken argument cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def quoted(value: object) -> str:
     """As `plain`; text in quotes."""
     return repr(_shortened(without_keys(value), _MOST_QUOTED)) if isinstance(value, str) else plain(value)

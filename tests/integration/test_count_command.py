@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 import media
+from emulated import at, user
+from referenced import aged
 from weighlock.accounts import credential_of
 from weighlock.cli import cli
 from weighlock.emulator import Emulator
-from weighlock.errors import ConfigError, CountFailed
+from weighlock.errors import ConfigError
 from weighlock.gemini.auth import ApiKey, GoogleLogin
 from weighlock.request import Backend
 from weighlock.settings.model import Account
@@ -18,6 +22,24 @@ from weighlock.settings.model import Account
 
 def count(*words: str) -> Result:
     return CliRunner(catch_exceptions=False).invoke(cli, ["count", *words], standalone_mode=False)
+
+
+def failed(*words: str) -> Result:
+    """What is told of a count that failed."""
+    result = CliRunner(catch_exceptions=False).invoke(cli, ["count", *words])
+    assert result.exit_code == 1
+    return result
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """An account's service, with state beside the request."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", "canary-4711")
+    Path("weighlock.yaml").write_text("version: 1\ndefault: {model: gemini-3.8-flash}\nstate: {dir: state}\n")
+    with Emulator() as emulator:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", emulator.base_url)
+        yield emulator
 
 
 @pytest.fixture
@@ -56,12 +78,80 @@ def test_a_service_is_asked_with_the_account_s_key_which_is_never_said(
     with Emulator() as emulator:
         said = count(str(body), "--base-url", emulator.base_url)
         keys = [one.headers["x-goog-api-key"] for one in emulator.requests]
-        emulator.faults.set("empty-count")
-        with pytest.raises(CountFailed) as caught:
-            count(str(body), "--base-url", emulator.base_url)
+        emulator.faults.set("return-400")
+        refused = failed(str(body), "--base-url", emulator.base_url)
 
     assert keys == ["canary-4711"] * 2
-    assert "canary" not in f"{said.output} {caught.value}"
+    assert "count_failed: not counted: the service refuses: 400" in refused.stderr
+    assert "canary" not in said.output + refused.output
+
+
+def test_a_count_that_says_nothing_is_told_beside_what_was_checked(service: Emulator, body: Path) -> None:
+    service.faults.set("empty-count")
+
+    table, told = failed(str(body)), json.loads(failed(str(body), "--format", "json").stdout)
+
+    assert "the service says nothing of a request that holds something" in table.stderr
+    assert re.search(r"^IMAGE +1,", table.stdout, re.MULTILINE)
+    assert "short text" not in table.stdout
+    assert told["error"]["code"] == "count_failed"
+    assert told["modalities"]["total"]["counted"] is None
+    assert told["modalities"]["total"]["checked"] == told["modalities"]["total"]["corrected"]
+
+
+def test_a_request_that_holds_nothing_costs_nothing(service: Emulator, body: Path) -> None:
+    body.write_text('{"contents": []}')
+
+    told = json.loads(count(str(body), "--format", "json").stdout)
+
+    assert told["modalities"]["total"] == {
+        "checked": {"low": 0, "likely": 0, "high": 0},
+        "counted": 0,
+        "corrected": {"low": 0, "likely": 0, "high": 0},
+    }
+    assert "short text" not in count(str(body)).stdout
+    assert not list(service.requests)
+
+
+def test_somebody_s_file_that_is_gone_is_told_beside_what_was_checked(service: Emulator, body: Path) -> None:
+    body.write_text(json.dumps({"contents": [user("What is it?", at("files/nobodys1", "image/png"))]}))
+
+    result = failed(str(body), "--format", "json")
+
+    told = json.loads(result.stdout)
+    assert told["error"]["code"] == "reference_unrecoverable"
+    assert "files/nobodys1" in result.stderr
+    assert told["modalities"]["TEXT"]["checked"]["likely"] > 0
+    assert told["counts"]["text"]["total"] > 0
+
+
+def test_where_no_place_remembers_uploads_what_was_checked_is_told(service: Emulator, body: Path) -> None:
+    body.write_text(json.dumps({"contents": [user("What is it?", at("files/nobodys1", "image/png"))]}))
+    body.with_name("state").write_text("no folder")
+
+    result = failed(str(body))
+
+    assert "state_unavailable: state.dir" in result.stderr
+    assert "TEXT" in result.stdout
+
+
+def test_a_file_of_ours_that_is_gone_is_uploaded_again_and_counted(service: Emulator, body: Path) -> None:
+    shot = body.with_name("shot.png")
+    shot.write_bytes(media.picture((640, 480)))
+    words = ["upload", "--tenant", "acme", "--format", "json", str(shot)]
+    uri = json.loads(CliRunner().invoke(cli, words).stdout)["files"][0]["uri"]
+    body.write_text(json.dumps({"contents": [user("What is it?", at(uri, "image/png"))]}))
+    for file in service.files:
+        service.files.delete(file.project, file.name)
+    aged(body.parent / "state" / "uploads.db")
+
+    others = failed(str(body))
+    ours = json.loads(count(str(body), "--tenant", "acme", "--format", "json").stdout)
+
+    assert "not yours to see" in others.stderr
+    assert ours["error"] is None
+    assert ours["modalities"]["IMAGE"]["counted"] > 0
+    assert len(service.requests.of("upload.start")) == 2
 
 
 def test_without_a_key_it_says_where_one_is_looked_for(body: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,22 @@ import pytest
 import media
 from emulated import Wire, at, inline, user
 from fake_io import FakeAsyncIo, FakeClock, FakeSyncIo
+from referenced import aged
+from weighlock.accounts import references_of, registry_of, service_of
 from weighlock.converters import rest_json
 from weighlock.emulator import Emulator
 from weighlock.emulator.weighing import Remote
-from weighlock.errors import ConfigError
+from weighlock.errors import ConfigError, ReferenceUnrecoverable, UploadFailed
+from weighlock.io import run
 from weighlock.media.tokens import Confidence
 from weighlock.planning.counting import CountPolicy, Form, OnCountFailure, When
 from weighlock.planning.limits import Limits
 from weighlock.preflight import Preflight
 from weighlock.report import Report
-from weighlock.request import Backend, Modality, Request
+from weighlock.request import Backend, MediaPart, Modality, Request
 from weighlock.scales import Asked
 from weighlock.settings import Settings, load
+from weighlock.settings.model import State
 
 CANARY = "canary-key-4711"
 WORDS = "What went wrong in this screenshot of the checkout page? " * 20
@@ -69,12 +74,15 @@ def awaiting(request: Request, known: Settings, times: int, asked: Asked) -> lis
 
 
 @pytest.fixture(params=[blocking, awaiting])
-def ask(request: pytest.FixtureRequest) -> Run:
+def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     def counted(
         body: dict[str, Any], limits: Limits, policy: CountPolicy = AUTO, times: int = 1, **asked: Any
     ) -> list[Report]:
         reports: list[Report] = request.param(
-            rest_json.parse(body).request, settings(limits, policy), times, Asked(**asked)
+            rest_json.parse(body).request,
+            replace(settings(limits, policy), state=State(dir=tmp_path)),
+            times,
+            Asked(**asked),
         )
         return reports
 
@@ -235,6 +243,94 @@ def test_someone_else_s_file_is_counted_whole(ask: Run, emulator: Emulator) -> N
     assert report.verdict.decision == "admit"
     billed = checked(screenshot()).tokens[Modality.IMAGE].likely
     assert billed - 1 <= report.tokens[Modality.IMAGE].low <= report.tokens[Modality.IMAGE].high == billed
+
+
+# ---- files that are gone
+
+PICTURES = Limits(tokens={Modality.IMAGE: 1_200})
+
+
+@pytest.fixture
+def lost(emulator: Emulator, tmp_path: Path) -> dict[str, Any]:
+    """A request with a picture that was uploaded for one tenant, an hour ago, and deleted by somebody."""
+    known = replace(settings(Limits(), AUTO), state=State(dir=tmp_path))
+    account, shot = known.default.account, MediaPart(source=media.picture((640, 480)), label="shot.png")
+    with FakeSyncIo(FakeClock()) as io, closing(registry_of(known)) as registry:
+        references = references_of(known, registry, account.name, service_of(account, io))
+        uri = run(references.ensure(shot, "image/png", tenant="acme")).uri
+    aged(tmp_path / "uploads.db")
+    for file in emulator.files:
+        emulator.files.delete(file.project, file.name)
+    emulator.requests.clear()
+    return {"contents": [user("What is it?", at(uri, "image/png"))]}
+
+
+def test_a_file_that_is_gone_is_uploaded_again_once_for_a_count(
+    ask: Run, emulator: Emulator, lost: dict[str, Any]
+) -> None:
+    first, second = ask(lost, PICTURES, times=2, tenant="acme")
+
+    assert first.counted is not None
+    assert first.counted.failure is None
+    assert (first.verdict.decision, second.total) == ("admit", first.total)
+    steps = ["count", "files.get", "upload.start", "upload.finalize", "count"]
+    assert [one.operation for one in emulator.requests] == steps
+
+
+@pytest.mark.parametrize("of", ["another tenant's", "nobody's"])
+def test_a_file_that_is_gone_and_that_nobody_brings_back_refuses_the_request(
+    ask: Run, emulator: Emulator, lost: dict[str, Any], of: str
+) -> None:
+    body = lost if of == "another tenant's" else {"contents": [user("?", at("files/nobodys1", "image/png"))]}
+
+    (report,) = ask(body, PICTURES)
+
+    assert report.counted is not None
+    assert isinstance(report.counted.failure, ReferenceUnrecoverable)
+    assert report.as_dict()["counted"]["error"]["code"] == "reference_unrecoverable"
+    assert report.verdict.decision == "reject"
+    assert report.refusal is not None
+    assert report.counted.failure.message in report.refusal
+    assert not emulator.requests.of("upload")
+
+
+def test_a_file_that_cannot_be_uploaded_again_just_now_is_a_count_that_failed(
+    ask: Run, emulator: Emulator, lost: dict[str, Any]
+) -> None:
+    emulator.faults.set("return-400", on="upload.start")
+
+    (report,) = ask(lost, PICTURES, tenant="acme")
+    (refused,) = ask(lost, PICTURES, REJECT, tenant="acme")
+
+    assert report.counted is not None
+    assert isinstance(report.counted.failure, UploadFailed)
+    assert report.verdict.decision == "unknown"
+    assert "(count: {on_failure: reject})" in (refused.refusal or "")
+
+
+def test_a_project_that_has_not_paid_is_not_uploaded_to_over_and_over(
+    ask: Run, emulator: Emulator, lost: dict[str, Any]
+) -> None:
+    project = emulator.accounts.of_key(CANARY)
+    project.paid = False
+
+    try:
+        reports = ask(lost, PICTURES, times=3, tenant="acme")
+    finally:
+        project.paid = True
+
+    assert all("403" in report.counted.failure.message for report in reports)  # type: ignore[union-attr]
+    assert len(emulator.requests.of("upload.start")) == 1
+
+
+def test_where_no_place_remembers_uploads_it_is_the_operator_s_mistake(
+    ask: Run, lost: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "uploads.db").unlink()
+    (tmp_path / "uploads.db").mkdir()
+
+    with pytest.raises(ConfigError, match=r"state\.dir"):
+        ask(lost, PICTURES, tenant="acme")
 
 
 def test_what_is_asked_of_a_picture_beyond_its_default_no_count_settles(ask: Run, emulator: Emulator) -> None:

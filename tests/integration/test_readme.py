@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from weighlock.cli import cli
 from weighlock.codecs.samples import draw_request, draw_samples
+from weighlock.emulator import Emulator
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -104,6 +106,32 @@ def test_every_command_shown_runs(command: str) -> None:
 
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert result.exit_code in (0, 3), result.output
+
+
+def shell(about: str) -> list[str]:
+    """The commands of the block that is about something."""
+    block = next(block for block in blocks("sh") if about in block)
+    return [line.split("#")[0].strip() for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("about", ["weighlock upload ", "weighlock count "])
+def test_what_is_said_to_the_service_runs_with_the_settings_shown(
+    about: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", "any")
+    Path("weighlock.yaml").write_text(next(block for block in blocks("yaml") if "# weighlock.yaml" in block))
+
+    with Emulator() as emulator:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", emulator.base_url)
+        for command in shell(about):
+            result = CliRunner().invoke(cli, shlex.split(command)[1:])
+            assert result.exit_code == 0, (command, result.output)
+        asked = len(list(emulator.requests))
+
+    assert asked
+    assert (tmp_path / "state" / "uploads.db").is_file() is ("upload" in about)
 
 
 def test_the_example_of_the_emulator_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,12 +19,14 @@ from weighlock.errors import (
     FileProcessingFailed,
     InputError,
     ReferenceUnrecoverable,
+    StateUnavailable,
     StorageFull,
     UnreadableSource,
     UploadFailed,
 )
 from weighlock.io import Io
 from weighlock.request import MediaPart
+from weighlock.uploads.copies import Copies
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import Reference
 
@@ -315,6 +317,22 @@ def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(one_
     one_face.ensure(medium(b"x" * 2000), tenant="c")
 
     assert {copy.read_bytes() for copy in copies(one_face)} == {b"o" * 1000, b"new" * 300}
+
+
+def test_a_copy_that_cannot_be_erased_hinders_no_upload_and_is_told_where_it_is_to_go(one_face: Bench) -> None:
+    one_face.policy = UploadPolicy(copies_cap_bytes=1500)
+    full(one_face, uploaded=1)
+    (copy,) = copies(one_face)
+    copy.unlink()
+    copy.mkdir()
+
+    one_face.ensure(medium(b"new" * 300))
+
+    store = Copies(one_face.folder / "copies", one_face.registry, one_face.policy)
+    old = next(one for one in one_face.registry.entries(one_face.clock.now()) if one.size_bytes == 1000)
+    with pytest.raises(StateUnavailable, match="a copy stays there"):
+        store.drop(old.key)
+    assert one_face.uploads == 2
 
 
 # ---- what stays secret

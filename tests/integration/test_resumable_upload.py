@@ -160,6 +160,47 @@ def test_a_service_that_never_recovers_ends_it_at_the_deadline(face: Face, emula
 
 
 @each_face
+def test_an_address_where_nobody_answers_is_told_at_once_and_given_up_soon(face: Face) -> None:
+    told: list[str] = []
+    clock = FakeClock()
+
+    async def flow(io: Io) -> RemoteFile:
+        files = Files(Service(io, Target(base_url="http://127.0.0.1:9"), ApiKey(CANARY)))
+        return await upload(io, files, cargo(b"x"), told=told.append)
+
+    with pytest.raises(UploadFailed, match=r"ConnectError.*nobody has answered.*base URL"):
+        face(flow, clock)
+
+    assert told[0] == "the service gave no answer (ConnectError); trying again in 0.5 s"
+    assert 5 < clock.passed_s <= 20
+
+
+@each_face
+def test_a_service_that_answered_once_is_waited_for_as_long_as_the_operator_says(
+    face: Face, emulator: Emulator
+) -> None:
+    emulator.faults.set("return-503", on="upload.chunk upload.finalize", skip=1)
+    told: list[str] = []
+
+    with pytest.raises(UploadFailed, match=r"503 .*; nothing more arrived within 90 s .uploads\.give_up") as caught:
+        uploaded(face, emulator, cargo(noise(3 * GRANULE)), give_up_after_s=90, told=told.append)
+
+    assert caught.value.figures["service_status"] == 503
+    assert len(told) > 5
+
+
+@each_face
+def test_as_long_as_more_arrives_it_goes_on(face: Face, emulator: Emulator) -> None:
+    emulator.faults.set("return-503", on="upload.chunk", rate=0.5)
+    data, told = noise(30 * GRANULE), list[str]()
+
+    file = uploaded(face, emulator, cargo(data), give_up_after_s=20, told=told.append)
+
+    assert file.sha256 == hashlib.sha256(data).hexdigest()
+    assert sum(float(words.split()[-2]) for words in told) > 20
+
+
+@each_face
 def test_a_service_that_says_yes_and_keeps_nothing_ends_it_at_the_deadline(face: Face, emulator: Emulator) -> None:
     emulator.faults.set("partial-commit", after_bytes=1)
 

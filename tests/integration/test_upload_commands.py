@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from click.testing import CliRunner, Result
 import media
 from weighlock.cli import cli
 from weighlock.emulator import Emulator
-from weighlock.errors import ConfigError
 from weighlock.request import MediaPart
 from weighlock.uploads.references import Reference, References
 
@@ -53,8 +53,8 @@ def test_files_are_uploaded_once_and_told_with_their_end(emulator: Emulator) -> 
 
     assert first.exit_code == again.exit_code == 0
     assert [line.split("\t")[2] for line in first.stdout.splitlines()] == ["image/png", "text/plain"]
-    assert "\tnew, until 20" in first.stdout
-    assert "\treused, until 20" in again.stdout
+    assert "\tnew, good until 20" in first.stdout
+    assert "\treused, good until 20" in again.stdout
     assert len(emulator.requests.of("upload.start")) == 2
     assert CANARY not in first.output + again.output
 
@@ -82,9 +82,43 @@ def test_what_was_uploaded_is_listed_and_shown(emulator: Emulator, tmp_path: Pat
     assert shown == [known]
 
 
+def test_every_command_tells_the_same_end(emulator: Emulator) -> None:
+    until = re.compile(r"good until [^\n\t]* UTC")
+
+    said = until.findall(weighlock("upload", "shot.png").stdout)
+    (file,), (known,) = uploaded("shot.png"), listed()
+    renewed = weighlock("uploads", "refresh", "--sha256", file["sha256"]).stdout
+    after = listed()[0]
+
+    assert said == [known["state"]]
+    assert until.findall(renewed) == [after["state"]]
+    for end in ("usable_until", "expires_at"):
+        assert file[end] == known[end]
+    assert known["usable_until"] < known["expires_at"]
+
+
 def test_a_hash_that_nothing_has_is_told(emulator: Emulator) -> None:
-    with pytest.raises(ConfigError, match="weighlock uploads list"):
-        weighlock("uploads", "show", "ffff")
+    result = weighlock("uploads", "show", "ffff")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "weighlock uploads list" in result.stderr
+
+
+def test_an_empty_path_is_not_the_folder_one_is_in(emulator: Emulator) -> None:
+    result = weighlock("upload", "shot.png", "")
+
+    assert result.exit_code == 2
+    assert "a path is empty" in result.stderr
+    assert not list(emulator.requests)
+
+
+def test_whoever_waits_is_told_why(emulator: Emulator) -> None:
+    emulator.faults.set("return-503", on="upload.start", count=1)
+
+    result = weighlock("upload", "shot.png")
+
+    assert result.exit_code == 0
+    assert re.fullmatch(r"shot.png: the service refuses: 503 .*; trying again in 0\.\d s\n", result.stderr)
 
 
 def test_what_is_named_is_uploaded_again(emulator: Emulator) -> None:
@@ -117,7 +151,7 @@ def test_purging_erases_here_and_says_what_stays_at_the_service(emulator: Emulat
 
     assert result.exit_code == 0
     assert "forgotten" in result.stdout
-    assert "still at the service, which ends it by 20" in result.stderr
+    assert "still at the service, which deletes it by 20" in result.stderr
     assert listed() == []
     assert sum(1 for _ in emulator.files) == 1
 

@@ -31,6 +31,7 @@ BELOW = st.builds(
     InlineBelow,
     developer=st.sampled_from([0, 5_000_000, 15_000_000, 400_000_000]),
     pdf=st.sampled_from([0, 4_000_000, 60_000_000]),
+    mime=st.dictionaries(st.sampled_from(["video/*", "audio/mpeg", "image/*"]), st.integers(0, 10**7)),
 )
 CARRIERS = st.sampled_from([Carrier.USER, Carrier.USER, Carrier.TOOL_RESULT, Carrier.MODEL])
 TEXT = st.integers(0, 6_000_000)

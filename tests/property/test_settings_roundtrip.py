@@ -18,6 +18,7 @@ from weighlock.settings.text import Document, dump_yaml, read_yaml
 WORDS = st.text(st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=20)
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}(_[a-z0-9]{1,4}){0,2}", fullmatch=True).filter(lambda name: name != "default")
 COUNTS = st.none() | st.integers(0, 10**12)
+MIMES = st.none() | st.dictionaries(st.sampled_from(["video/*", "audio/wav", "image/x-png", "application/pdf"]), COUNTS)
 USD = st.none() | st.decimals(0, 10**6, places=6)
 TOKENS = st.none() | st.dictionaries(st.sampled_from(["text", "image", "video", "audio", "document"]), COUNTS)
 
@@ -97,11 +98,12 @@ FILES = st.fixed_dictionaries(
             max=sections(file=st.integers(0, 10**12), duration_s=st.integers(1, 10**6), pages=st.integers(1, 10**6)),
         ),
         "uploads": sections(
-            inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS),
+            inline_below=sections(developer=COUNTS, vertex=COUNTS, pdf=COUNTS, mime=MIMES),
             keep_copies=st.none() | st.sampled_from(["off", "7d", "0s", "until_deleted"]) | st.integers(0, 10**9),
             copies_cap=COUNTS,
             delete_remote=st.none() | st.sampled_from(["at_expiry", "after_request"]),
             quota=COUNTS,
+            give_up_after=st.none() | st.integers(1, 10**6),
         ),
         "state": sections(store=st.just("sqlite"), dir=st.none() | st.just("here")),
         "encoding": sections(

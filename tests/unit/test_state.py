@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -117,6 +118,34 @@ def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"state\.dir"):
         StateFile(tmp_path / "file" / "s.db", [ONE])
+
+
+NOBODY = """
+import os, sys
+from pathlib import Path
+from weighlock.errors import ConfigError
+from weighlock.state import StateFile
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    StateFile(Path(sys.argv[1]), ())
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_a_folder_that_is_not_ours_to_write_is_told_by_the_setting(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # `tmp_path` lies in a folder nobody else may enter
+        file = Path(folder) / "uploads.db"
+        StateFile(file, [ONE]).close()
+        file.chmod(0o666)
+        Path(folder).chmod(0o555)
+
+        told = subprocess.run(
+            [sys.executable, "-c", NOBODY, str(file)], capture_output=True, text=True, check=True
+        ).stdout
+
+        assert told == f"state.dir {folder}: not ours to write\n"
 
 
 def test_a_lock_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
-from weighlock.accounts import service_of
+from weighlock.accounts import references_of, registry_of, service_of
 from weighlock.cli import render
 from weighlock.cli.fit_request import read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS
-from weighlock.errors import ConfigError
+from weighlock.counting import count_of
+from weighlock.errors import ConfigError, ServiceError, StateUnavailable
 from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
@@ -25,12 +28,15 @@ from weighlock.planning.recount import corrected
 from weighlock.planning.weigh import Tally, Weighed, by_modality
 from weighlock.preflight import Preflight
 from weighlock.report import SCHEMA, Report
-from weighlock.request import Modality, Request
+from weighlock.request import Backend, Modality, Request
 from weighlock.scales import Asked, Scales
-from weighlock.settings import load
+from weighlock.settings import Settings, load
+from weighlock.uploads.policy import DEFAULT_TENANT
+from weighlock.uploads.references import References
 
 _TIMEOUT_S = 60.0
 """Nobody's request waits for it here, and it may carry media."""
+_EXIT_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,21 +45,25 @@ class Compared:
 
     report: Report
     counts: dict[Form, Count]
+    failure: ServiceError | None
+    """Why a form was not counted."""
     corrected: tuple[Weighed, ...]
     against: str
 
     def rows(self) -> Iterator[tuple[str, Tally | None, int | None, Tally | None]]:
         """Modality, checked, counted under Google's bucket of that name, corrected; the sum last."""
-        whole = self.counts[Form.WHOLE]
+        whole = self.counts.get(Form.WHOLE)
+        buckets = whole.by_modality if whole is not None else {}
         sums = by_modality(self.corrected)
-        others = [name for name in whole.by_modality if name not in tuple(Modality)]
+        others = [name for name in buckets if name not in tuple(Modality)]
         for name in (*Modality, *others):
             checked = self.report.tokens.get(name) if isinstance(name, Modality) else None
             put_right = sums.get(name) if isinstance(name, Modality) else None
-            counted = whole.by_modality.get(name)
+            counted = buckets.get(name)
             if checked is not None or counted is not None or put_right is not None:
                 yield str(name), checked, counted, put_right
-        yield "total", Tally.of(self.report.tokens.values()), whole.total, Tally.of(sums.values())
+        total = whole.total if whole is not None else None
+        yield "total", Tally.of(self.report.tokens.values()), total, Tally.of(sums.values())
 
     def as_dict(self) -> dict[str, Any]:
         scale = self.report.scale
@@ -71,6 +81,7 @@ class Compared:
                 }
                 for form, one in self.counts.items()
             },
+            "error": self.failure and {"code": self.failure.code, "message": self.failure.message},
             "modalities": {
                 name: {"checked": _bounds(checked), "counted": counted, "corrected": _bounds(put_right)}
                 for name, checked, counted, put_right in self.rows()
@@ -93,7 +104,8 @@ def _bounds(tally: Tally | None) -> dict[str, int] | None:
 )
 @click.option("--endpoint", "-e", help="Whose account and model apply. Default: the `default` section.")
 @click.option("--model", "-m", help="Default: the request's, or the endpoint's.")
-@click.option("--base-url", metavar="URL", help="A gateway in front of the service.")
+@click.option("--base-url", metavar="URL", help="A gateway in front of the service, or an emulator.")
+@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose request it is.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
 @click.option("--text", help="Prompt text that goes with the files.")
 @click.option("--as", "taken_as", type=click.Choice(["auto", "file", *FORMS]), default="auto", show_default=True)
@@ -104,6 +116,7 @@ def count(
     endpoint: str | None,
     model: str | None,
     base_url: str | None,
+    tenant: str,
     config: Path | None,
     text: str | None,
     taken_as: str,
@@ -112,7 +125,8 @@ def count(
     """Count a request, or files as one, and set it beside the rules: a count is not the bill.
 
     Counted twice, whole and without its media; so the media inline in it are sent. What is counted of text is the best
-    there is to know of it; what is counted of media is put right by what is known of such counts.
+    there is to know of it; what is counted of media is put right by what is known of such counts. A file that is gone
+    is uploaded again first, where its bytes are still here. Exit code 1 where something could not be counted.
     """
     if against == "emulator" and base_url is not None:
         raise click.UsageError("--base-url is of the service; the emulator has an address of its own")
@@ -120,7 +134,7 @@ def count(
     with ExitStack() as stack:
         preflight = stack.enter_context(Preflight(settings, preload=False))
         _, request = read_request(paths, taken_as, text, stack, settings.safety.max_file_bytes)
-        asked = Asked(endpoint=endpoint, model=model)
+        asked = Asked(endpoint=endpoint, model=model, tenant=tenant)
         scales = preflight.scales(replace(asked, model=model or request.model))
         report = preflight.weigh_request(request, asked)
         io = stack.enter_context(SyncIo())
@@ -129,18 +143,69 @@ def count(
             service = Service(io, Target(backend=scales.backend, base_url=address, project="p"), ApiKey("emulator"))
         else:
             service = service_of(scales.endpoint.account, io, base_url=base_url)
-        compared = _compared(preflight.screen(request, asked).request, report, scales, service, against)
+        compared = _compared(
+            preflight.screen(request, asked).request,
+            report,
+            scales,
+            service,
+            references=_references(settings, scales, service, stack),
+            tenant=tenant,
+            against=against,
+        )
     if form == "json":
         render.print_json(compared.as_dict())
     else:
         _print(compared, paths[0])
+    if compared.failure is not None:
+        click.echo(f"weighlock: {compared.failure.code}: {printable(compared.failure.message)}", err=True)
+        sys.exit(_EXIT_FAILED)
 
 
-def _compared(request: Request, report: Report, scales: Scales, service: Service, against: str) -> Compared:
-    counter = TokenCounter(service)
-    counts = {form: run(counter.count(request, scales.model, form, timeout_s=_TIMEOUT_S)) for form in Form}
-    put_right = corrected(report.parts, counts[Form.TEXT], counts[Form.WHOLE], scales.rules)
-    return Compared(report=report, counts=counts, corrected=put_right, against=against)
+def _references(
+    settings: Settings, scales: Scales, service: Service, stack: ExitStack
+) -> Callable[[], References] | None:
+    if service.target.backend is Backend.VERTEX:
+        return None
+
+    @cache
+    def opened() -> References:
+        try:
+            registry = stack.enter_context(closing(registry_of(settings)))
+        except ConfigError as error:  # as good as none; what was checked is told all the same
+            raise StateUnavailable(error.message) from error
+        return references_of(settings, registry, scales.endpoint.account.name, service)
+
+    return opened
+
+
+def _compared(
+    request: Request,
+    report: Report,
+    scales: Scales,
+    service: Service,
+    *,
+    references: Callable[[], References] | None,
+    tenant: str,
+    against: str,
+) -> Compared:
+    counter, counts, failure = TokenCounter(service), dict[Form, Count](), None
+    try:
+        for form in Form:
+            counts[form] = run(
+                count_of(
+                    request,
+                    scales.model,
+                    form,
+                    counter=counter,
+                    references=references,
+                    tenant=tenant,
+                    timeout_s=_TIMEOUT_S,
+                )
+            )
+    except ServiceError as error:
+        failure = error
+    put_right = corrected(report.parts, counts.get(Form.TEXT), counts.get(Form.WHOLE), scales.rules)
+    return Compared(report=report, counts=counts, failure=failure, corrected=put_right, against=against)
 
 
 @contextmanager
@@ -172,15 +237,20 @@ def _print(compared: Compared, label: str) -> None:
     head = f"{label} · {scale.model} on {scale.backend.value} · counted by the {compared.against}"
     out.print(Text(printable(head), style="bold"))
     out.print(table)
-    text = compared.counts[Form.TEXT]
     notes = [
-        f"Without its media, {text.stand_ins} short texts in their place: {text.total:,} counted.",
+        *_without_media(compared.counts.get(Form.TEXT)),
         "checked: by the rules alone · counted: in Google's buckets · corrected: what will be billed, as sent",
     ]
     if compared.against == "emulator":
         notes.append("The emulator counts by the same rules: it proves how, never how much.")
     for words in notes:
         out.print(Text(words, style="dim"))
+
+
+def _without_media(text: Count | None) -> Iterator[str]:
+    if text is not None and text.stand_ins:
+        texts = "a short text in its place" if text.stand_ins == 1 else f"{text.stand_ins} short texts in their place"
+        yield f"Without its media, {texts}: {text.total:,} counted."
 
 
 def _in_words(tally: Tally | None) -> str:

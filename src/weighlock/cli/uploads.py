@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,11 +82,12 @@ def list_uploads(
 @click.argument("sha256", metavar="DIGITS")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
 def show(sha256: str, config: Path | None) -> None:
-    """Show everything known of the content whose hash begins with DIGITS, as JSON."""
+    """Show everything known of the content whose hash begins with DIGITS, as JSON. Exit code 1 where there is none."""
     with _open(config, sha256, None, None) as desk:
         found = [_as_dict(one, desk.now) for one in desk.entries()]
     if not found:
-        raise ConfigError("nothing uploaded has a hash that begins so; see `weighlock uploads list`")
+        click.echo("nothing uploaded has a hash that begins so; see `weighlock uploads list`", err=True)
+        sys.exit(_EXIT_FAILED)
     render.print_json({"uploads": found})
 
 
@@ -108,11 +110,11 @@ def refresh_uploads(
             try:
                 if (references := desk.references(one, base_url)) is None:
                     raise ConfigError("no account of the settings has it")
-                new = run(references.renewed(one, beyond=one.round))
-                click.echo(f"{_name(one)}\t{printable(new.uri)}\tuntil {new.expires_at:%Y-%m-%d %H:%M} UTC")
+                new = run(references.renewed(one, beyond=one.round, told=partial(_say, one)))
+                click.echo(f"{_name(one)}\t{printable(new.uri)}\tgood until {new.usable_until:%Y-%m-%d %H:%M} UTC")
             except WeighlockError as error:
                 failed = True
-                click.echo(f"{_name(one)}: {printable(str(error))}", err=True)
+                _say(one, str(error))
     if failed:
         sys.exit(_EXIT_FAILED)
 
@@ -142,7 +144,7 @@ def purge_uploads(
                 references = desk.references(one, base_url) if remote else None
                 done = run(purge(desk.registry, copies, one, desk.now, references, remote=remote))
             except WeighlockError as error:  # the others are erased all the same
-                click.echo(f"{_name(one)}: {printable(str(error))}", err=True)
+                _say(one, str(error))
                 unreached += 1
                 continue
             _say_purged(one, done, remote=remote)
@@ -156,7 +158,7 @@ def _say_purged(one: Entry, done: Purged, *, remote: bool) -> None:
     words += ["kept here for another try" if done.kept else "forgotten"]
     click.echo(f"{_name(one)}\t{', '.join(words)}")
     for name in done.left:
-        expires = "" if one.remote is None else f", which ends it by {one.remote.expires_at:%Y-%m-%d %H:%M} UTC"
+        expires = "" if one.remote is None else f", which deletes it by {one.remote.expires_at:%Y-%m-%d %H:%M} UTC"
         said = "not reached" if remote else "still"
         click.echo(f"{_name(one)}: {name} {said} at the service{expires}", err=True)
 
@@ -211,6 +213,10 @@ def _name(entry: Entry) -> str:
     return f"{entry.key.sha256[:_SHORT]} {printable(entry.label or '-')}"
 
 
+def _say(entry: Entry, words: str) -> None:
+    click.echo(f"{_name(entry)}: {printable(words)}", err=True)
+
+
 def _state(entry: Entry, now: datetime) -> str:
     if (remote := entry.usable(now)) is not None:
         return f"good until {remote.usable_until:%Y-%m-%d %H:%M} UTC"
@@ -237,5 +243,6 @@ def _as_dict(entry: Entry, now: datetime) -> dict[str, Any]:
         "used_at": entry.used_at.isoformat(),
         "name": None if remote is None else remote.name,
         "uri": None if remote is None else remote.uri,
+        "usable_until": None if remote is None else remote.usable_until.isoformat(),
         "expires_at": None if remote is None else remote.expires_at.isoformat(),
     }

@@ -28,7 +28,7 @@ _COUNTED_ON_VERTEX = ("contents", "systemInstruction", "tools", "generationConfi
 
 
 class TokenCounter:
-    """Counts by one service; remembers what it was told of the same content. Thread-safe. One for each tenant."""
+    """Counts by one service; remembers what it was told each tenant of the same content. Thread-safe."""
 
     def __init__(self, service: Service, *, remembered: int = _REMEMBERED) -> None:
         self._service = service
@@ -36,7 +36,9 @@ class TokenCounter:
         self._known: OrderedDict[bytes, Count] = OrderedDict()
         self._lock = threading.Lock()
 
-    async def count(self, request: Request, model: str, form: Form, *, timeout_s: float = 2.0) -> Count:
+    async def count(
+        self, request: Request, model: str, form: Form, *, tenant: str = "", timeout_s: float = 2.0
+    ) -> Count:
         """What the service counts of the request, or of all but its media.
 
         Raises:
@@ -49,7 +51,7 @@ class TokenCounter:
         target = self._service.target
         url = target.model_url(model, "countTokens")
         body = await self._service.io.call(lambda: json.dumps(count_body(asked, target, model)).encode())
-        key = hashlib.sha256(f"{form} {url}\n".encode() + body).digest()
+        key = hashlib.sha256(f"{tenant}\0{form} {url}\n".encode("utf-8", "surrogatepass") + body).digest()
         if (known := self._remembered(key)) is not None:
             return known
         answer = await self._answer(url, body, timeout_s)

@@ -169,7 +169,7 @@ class Files:
     async def start(
         self, *, mime: str, size_bytes: int, name: str | None = None, display_name: str | None = None
     ) -> UploadSession:
-        """Begins an upload. Under a `name` of ours it can be found again when its last answer is lost.
+        """Begins an upload, by one try. Under a `name` of ours it can be found again when its last answer is lost.
 
         The name a person gave goes into the body: headers take ASCII only.
 
@@ -191,7 +191,7 @@ class Files:
             "x-goog-upload-header-content-type": mime,
         }
         answer = await self._room(
-            "POST", self._service.target.upload_url(), {"file": file}, headers=headers, within_s=60.0
+            "POST", self._service.target.upload_url(), {"file": file}, headers=headers, retry=ONCE
         )
         url = answer.headers.get("x-goog-upload-url", "")
         if not _may_be_followed(url, self._service.target.root):

@@ -1,17 +1,18 @@
 """How each medium's bytes reach the service: inline, or by the Files API where they are too many. Pure.
 
-The largest go first until the rest is below the threshold, a PDF by its own. What an earlier turn sent inline stays
-inline as long as the service takes it, and what went by reference stays by reference: either change is another prefix,
-and what the prompt cache holds of it costs a tenth. A pin is about what the model sees, which is the same either way.
+What is past the threshold of its own type goes, then the largest until the rest is below that of the request. What an
+earlier turn sent inline stays inline as long as the service takes it, and what went by reference stays by reference:
+either change is another prefix, and what the prompt cache holds of it costs a tenth. A pin is about what the model
+sees, which is the same either way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from weighlock.media.facts import DocumentFacts, ImageFacts, TextSizes
+from weighlock.media.facts import ImageFacts, TextSizes
 from weighlock.planning.weigh import Weighed, base64_size, weigh
 from weighlock.request import Backend, Carrier, Modality, Placement
 from weighlock.rules import ModelRules, RequestLimits
@@ -29,9 +30,20 @@ class InlineBelow:
     """The same on Vertex, which has no Files API: past it the receipt says so."""
     pdf: int = 15_000_000
     """Of one PDF."""
+    mime: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Of one medium of a type (`audio/wav`), or of a kind (`video/*`), to the Developer API."""
 
     def of(self, backend: Backend) -> int:
         return self.developer if backend is Backend.DEVELOPER else self.vertex
+
+    def alone(self, mime: str) -> tuple[str, int] | None:
+        """The threshold of one medium, under its name; of several the one of the type itself."""
+        if mime in self.mime:
+            return f"mime.{mime}", self.mime[mime]
+        if mime == "application/pdf":
+            return "pdf", self.pdf
+        kind = f"{mime.partition('/')[0]}/*"
+        return (f"mime.{kind}", self.mime[kind]) if kind in self.mime else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +143,10 @@ def refused_inline(parts: Sequence[Weighed], rules: ModelRules) -> tuple[str, ..
 def out_of_reach(below: InlineBelow, rules: ModelRules) -> Iterator[tuple[str, int, int]]:
     """Thresholds above what the service takes inline: name, bytes, and the bound that holds in their place."""
     bound = rules.limits.inline_request_bytes
-    names = {"developer": below.developer, "pdf": below.pdf} if rules.backend is Backend.DEVELOPER else {}
-    for name, size in names.items():
+    if rules.backend is not Backend.DEVELOPER:
+        return
+    types = {f"mime.{name}": size for name, size in below.mime.items()}
+    for name, size in {"developer": below.developer, "pdf": below.pdf, **types}.items():
         if bound is not None and size > bound:
             yield name, size, bound
 
@@ -157,8 +171,9 @@ def _alone(part: Weighed, limits: RequestLimits, below: InlineBelow, *, was_sent
     size, limit, facts = part.examined.size_bytes or 0, limits.inline_image_bytes, part.examined.facts
     if isinstance(facts, ImageFacts) and limit is not None and size > limit:
         return f"{_told(size)}; the service takes {_told(limit)} of a picture inline"
-    if isinstance(facts, DocumentFacts) and not was_sent and _inline(part) > below.pdf:
-        return f"{_told(_inline(part))} in base64, over inline_below.pdf {_size(below.pdf)}"
+    own = None if was_sent else below.alone(part.examined.mime or "")
+    if own is not None and _inline(part) > own[1]:
+        return f"{_told(_inline(part))} in base64, over inline_below.{own[0]} {_size(own[1])}"
     return None
 
 

@@ -37,7 +37,7 @@ def text_counted(count: Count, estimated: TokenRange, rules: ModelRules, *, unme
         low, likely, high = min(least, estimated.low), count.total, max(count.total, estimated.high)
         confidence = Confidence.ASSUMED
     else:
-        over = rules.counts[Modality.TEXT].bill_over
+        over = rules.counts[Modality.TEXT].bill_over if count.total else 0  # nothing is billed for nothing
         low, likely, high = least, least + over, count.total + over + unmeasured
         confidence = entry.confidence
     return TokenRange(

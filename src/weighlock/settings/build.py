@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weighlock.codecs.encoding import Encoding
+from weighlock.mime import canonical
 from weighlock.planning.cost import Contract, Override, Rates
 from weighlock.planning.counting import CountPolicy
 from weighlock.planning.levers import EVERY_LEVER, Floor
@@ -173,13 +174,20 @@ def _floor(value: str | Mapping[str, Any]) -> Floor:
     return Floor(**body)
 
 
+_UPLOADS = (
+    ("copies_cap", "copies_cap_bytes"),
+    ("delete_remote", "delete_remote"),
+    ("quota", "quota_bytes"),
+    ("give_up_after", "give_up_after_s"),
+)
+
+
 def _uploads(values: Mapping[str, Any]) -> Uploads:
     below = {key: size for key, size in (values.get("inline_below") or {}).items() if size is not None}
-    policy = {
-        name: values[key]
-        for key, name in (("copies_cap", "copies_cap_bytes"), ("delete_remote",) * 2, ("quota", "quota_bytes"))
-        if values.get(key) is not None
-    }
+    if "mime" in below:
+        named = {canonical(name) or name: size for name, size in below["mime"].items() if size is not None}
+        below["mime"] = MappingProxyType(named)
+    policy = {name: values[key] for key, name in _UPLOADS if values.get(key) is not None}
     if (keep := values.get("keep_copies")) is not None:
         policy["keep_copies_s"] = _KEPT.get(keep, keep)
     return Uploads(inline_below=InlineBelow(**below), policy=UploadPolicy(**policy))

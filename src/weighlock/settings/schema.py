@@ -266,12 +266,20 @@ class RulesSection(_Section):
     overlay: str | None = Field(None, description="Rule file laid over the shipped ones, relative to this file.")
 
 
+MediaType = Annotated[
+    str, Field(pattern=r"^(image|audio|video|application)/(\*|[a-z0-9][a-z0-9.+-]{0,80})$", examples=["video/*"])
+]
+
+
 class InlineBelowSection(_Section):
     developer: Size | None = Field(None, description="Of a whole request, base64 and text counted.")
     vertex: Size | None = Field(
         None, description="The same; Vertex has no Files API, so that past it a receipt says so."
     )
     pdf: Size | None = Field(None, description="Of one PDF, base64 counted.")
+    mime: dict[MediaType, Size | None] | None = Field(
+        None, description="Of one medium of a type (audio/wav) or kind (video/*), base64 counted."
+    )
 
 
 class UploadsSection(_Section):
@@ -283,6 +291,9 @@ class UploadsSection(_Section):
     copies_cap: Size | None = Field(None, description="Of all copies together.")
     delete_remote: DeleteRemote | None = Field(None, description="When a file leaves the service.")
     quota: Size | None = Field(None, description="Of an account's files at the service.")
+    give_up_after: Annotated[Seconds, Field(gt=0)] | None = Field(
+        None, description="How long an upload is tried again with nothing more arriving."
+    )
 
 
 class StateSection(_Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -135,14 +134,20 @@ def _floor_document(modality: Modality, floor: Floor) -> Any:
 
 
 def _uploads_document(uploads: Uploads) -> dict[str, Any]:
-    policy = uploads.policy
+    policy, below = uploads.policy, uploads.inline_below
     kept = {0.0: "off", math.inf: "until_deleted"}.get(policy.keep_copies_s)
     return {
-        "inline_below": asdict(uploads.inline_below),
+        "inline_below": {
+            "developer": below.developer,
+            "vertex": below.vertex,
+            "pdf": below.pdf,
+            **({"mime": {**below.mime}} if below.mime else {}),
+        },
         "keep_copies": kept or Decimal(repr(policy.keep_copies_s)),
         "copies_cap": policy.copies_cap_bytes,
         "delete_remote": policy.delete_remote,
         "quota": policy.quota_bytes,
+        "give_up_after": Decimal(repr(policy.give_up_after_s)),
     }
 
 

@@ -21,6 +21,7 @@ from weighlock.uploads.storage import Storage
 
 _POSTPONED_S = 3600.0
 Progress = Callable[[int, int], None]
+Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class Wanted:
     beyond: int = 0
     """Files of this round and earlier ones are not good enough."""
     progress: Progress | None = None
+    told: Told | None = None
 
 
 class _LeaseLost(Exception):
@@ -109,7 +111,13 @@ class Bringing:
             left_s = wanted.until - self._io.monotonic()
             try:
                 return await upload(
-                    self._io, self._files, cargo, progress=self._renewing(lease, wanted.progress), within_s=left_s
+                    self._io,
+                    self._files,
+                    cargo,
+                    progress=self._renewing(lease, wanted.progress),
+                    told=wanted.told,
+                    within_s=left_s,
+                    give_up_after_s=self._policy.give_up_after_s,
                 )
             except StorageFull:
                 if not await self._spared(key, size):

@@ -15,10 +15,12 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from weighlock.errors import StateUnavailable
 from weighlock.uploads.entries import Key, columns
 from weighlock.uploads.policy import UploadPolicy
 from weighlock.uploads.registry import Registry
 from weighlock.uploads.source import UploadSource
+from weighlock.written import plain
 
 _PIECE_BYTES = 1 << 20
 _ABANDONED_S = 3600.0
@@ -37,12 +39,12 @@ class Copies:
         Raises:
             UnreadableSource: it changed meanwhile.
         """
-        self.tidy(now)
-        if self._policy.keep_copies_s == 0 or not self._fits(key, source.size_bytes):
-            return False
         try:
+            self.tidy(now)
+            if self._policy.keep_copies_s == 0 or not self._fits(key, source.size_bytes):
+                return False
             self._write(self.path(key), source)
-        except OSError:  # a copy is a convenience; what was uploaded is
+        except (OSError, StateUnavailable):  # a copy is a convenience; what was uploaded is
             return False
         with self._registry.file.writing() as sql:
             return bool(
@@ -58,12 +60,18 @@ class Copies:
         return self._folder / hmac.new(self._registry.secret, said, hashlib.sha256).hexdigest()
 
     def drop(self, key: Key) -> bool:
-        """Whether there was a copy to erase."""
+        """Whether there was a copy to erase.
+
+        Raises:
+            StateUnavailable: it cannot be erased.
+        """
         there = True
         try:
             self.path(key).unlink()
         except FileNotFoundError:
             there = False
+        except OSError as error:
+            raise StateUnavailable(f"{plain(self._folder, 300)}: a copy stays there: {error.strerror}") from error
         with self._registry.file.writing() as sql:
             sql.execute(
                 "UPDATE contents SET copied_at = NULL WHERE account = ? AND tenant = ? AND sha256 = ? AND mime = ?",

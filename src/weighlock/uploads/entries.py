@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weighlock.errors import InputError
 from weighlock.uploads.owners import is_dead
-from weighlock.written import quoted
+from weighlock.written import is_unicode, quoted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,10 +33,8 @@ class Key:
 
     def __post_init__(self) -> None:
         for name in ("tenant", "mime"):
-            try:
-                getattr(self, name).encode()
-            except UnicodeEncodeError:
-                raise InputError(f"{name}: {quoted(getattr(self, name))} is not Unicode text") from None
+            if not is_unicode(getattr(self, name)):
+                raise InputError(f"{name}: {quoted(getattr(self, name))} is not Unicode text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+DEFAULT_TENANT = "default"
+"""Whose bytes they are where nobody says."""
+GIVE_UP_AFTER_S = 300.0
+
 
 class DeleteRemote(StrEnum):
     """When a file leaves the service."""
@@ -25,3 +29,5 @@ class UploadPolicy:
     delete_remote: DeleteRemote = DeleteRemote.AT_EXPIRY
     quota_bytes: int = 18_000_000_000
     """Of our files at the service, all tenants of an account together."""
+    give_up_after_s: float = GIVE_UP_AFTER_S
+    """How long an upload is tried again with nothing more arriving."""

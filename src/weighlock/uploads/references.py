@@ -18,7 +18,7 @@ from weighlock.gemini.files import Files
 from weighlock.gemini.http import Service
 from weighlock.io import Io
 from weighlock.request import MediaPart
-from weighlock.uploads.bringing import Bringing, Progress, Wanted
+from weighlock.uploads.bringing import Bringing, Progress, Told, Wanted
 from weighlock.uploads.copies import Copies
 from weighlock.uploads.entries import Entry, Key, Lease, Remote
 from weighlock.uploads.owners import new_owner
@@ -39,8 +39,10 @@ class Reference:
     key: Key
     name: str
     uri: str
+    usable_until: datetime
+    """No request should refer to it later, for it has to be read as well. By the service's clock."""
     expires_at: datetime
-    """By the service's clock."""
+    """When the service deletes it. By its own clock."""
     reused: bool
     """Whether nothing was sent for it."""
     held: str | None = None
@@ -80,6 +82,7 @@ class References:
         tenant: str,
         sha256: str | None = None,
         progress: Progress | None = None,
+        told: Told | None = None,
         within_s: float | None = None,
     ) -> Reference:
         """A file with the part's bytes, ACTIVE, of this tenant: known, or uploaded now.
@@ -92,6 +95,7 @@ class References:
             tenant: Whose bytes these are; another tenant's file of the same bytes is another file.
             sha256: In hex, where it is known already.
             progress: Told bytes arrived and bytes in all, where it is uploaded.
+            told: Told in words whenever that has to be tried again.
             within_s: For everything; by size where left out.
 
         Raises:
@@ -103,7 +107,7 @@ class References:
         with PartSource(part, max_bytes=self._max_bytes) as source:
             digest = sha256 if sha256 is not None else await self.io.call(sha256_of, source)
             key = Key(account=self.account, tenant=tenant, sha256=digest, mime=mime)
-            return await self._reference(self._wanted(key, source, part, within_s, progress=progress))
+            return await self._reference(self._wanted(key, source, part, within_s, progress=progress, told=told))
 
     async def renewed(
         self,
@@ -112,7 +116,7 @@ class References:
         beyond: int = 0,
         also: Iterable[MediaPart] = (),
         within_s: float | None = None,
-        progress: Progress | None = None,
+        told: Told | None = None,
     ) -> Reference:
         """A usable file of a content we know, of a later round than `beyond`.
 
@@ -131,7 +135,7 @@ class References:
             with suppress(InputError), PartSource(part, max_bytes=self._max_bytes) as source:
                 same = source.size_bytes == entry.size_bytes
                 if same and await self.io.call(sha256_of, source) == entry.key.sha256:
-                    wanted = self._wanted(entry.key, source, part, within_s, beyond=beyond, progress=progress)
+                    wanted = self._wanted(entry.key, source, part, within_s, beyond=beyond, told=told)
                     return await self._reference(
                         replace(wanted, path=None, is_copy=True) if part.source == copy else wanted
                     )
@@ -195,7 +199,13 @@ class References:
                 return None
         self.registry.touch(entry, now)
         return Reference(
-            key=entry.key, name=remote.name, uri=remote.uri, expires_at=remote.expires_at, reused=reused, held=held
+            key=entry.key,
+            name=remote.name,
+            uri=remote.uri,
+            usable_until=remote.usable_until,
+            expires_at=remote.expires_at,
+            reused=reused,
+            held=held,
         )
 
     async def _wait(self, wait_s: float, until: float) -> float:
@@ -216,6 +226,7 @@ class References:
         *,
         beyond: int = 0,
         progress: Progress | None = None,
+        told: Told | None = None,
     ) -> Wanted:
         allowed_s = _LEAST_TIME_S + source.size_bytes / _SLOWEST_BYTES_PER_S if within_s is None else within_s
         return Wanted(
@@ -227,4 +238,5 @@ class References:
             until=self.io.monotonic() + allowed_s,
             beyond=beyond,
             progress=progress,
+            told=told,
         )

@@ -17,6 +17,7 @@ from weighlock.io import Io
 from weighlock.mime import canonical
 from weighlock.planning.identify import modality_of
 from weighlock.uploads.names import MOST_GENERATIONS
+from weighlock.uploads.policy import GIVE_UP_AFTER_S
 from weighlock.uploads.source import UploadSource
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -24,6 +25,8 @@ MOST_RESTARTS = 2
 _YES = range(200, 300)
 _PAUSE = Retry(first_s=0.5, longest_s=32.0)
 _LEAST_DEADLINE_S = 600.0
+_NOBODY_S = 20.0
+"""So long nobody has answered at all: it is the address, or the network."""
 _SLOWEST_BYTES_PER_S = 1_000_000
 
 
@@ -46,7 +49,9 @@ async def upload(
     cargo: Cargo,
     *,
     progress: Callable[[int, int], None] | None = None,
+    told: Callable[[str], None] | None = None,
     within_s: float | None = None,
+    give_up_after_s: float = GIVE_UP_AFTER_S,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> RemoteFile:
     """The file at the service, its size and hash compared. It may still be PROCESSING.
@@ -59,7 +64,9 @@ async def upload(
         files: Of the project it goes to.
         cargo: What is sent.
         progress: Told bytes arrived and bytes in all; never fewer than before.
+        told: Told in words whenever it has to be tried again.
         within_s: 10 minutes and a second for every megabyte where left out.
+        give_up_after_s: For trying again while nothing more arrives.
         chunk_bytes: Sent at a time, rounded down to what the service's granularity allows.
 
     Raises:
@@ -67,7 +74,7 @@ async def upload(
         UnreadableSource: the source changed meanwhile, or cannot be read any more.
         StorageFull: the project has no room.
     """
-    return await _Upload(io, files, cargo, progress, within_s, chunk_bytes).whole()
+    return await _Upload(io, files, cargo, progress, told, within_s, give_up_after_s, chunk_bytes).whole()
 
 
 class _Gone(Exception):
@@ -81,16 +88,19 @@ class _Upload:
         files: Files,
         cargo: Cargo,
         progress: Callable[[int, int], None] | None,
+        told: Callable[[str], None] | None,
         within_s: float | None,
+        give_up_after_s: float,
         chunk_bytes: int,
     ) -> None:
         self.io, self.files, self.cargo = io, files, cargo
         self.size_bytes = cargo.source.size_bytes
-        self._tell, self._told = progress, -1
+        self._tell, self._told, self._say = progress, -1, told
         allowed_s = _LEAST_DEADLINE_S + self.size_bytes / _SLOWEST_BYTES_PER_S if within_s is None else within_s
         self._until = io.monotonic() + allowed_s
         self._chunk_bytes = chunk_bytes
-        self._failures = 0
+        self._give_up_after_s = give_up_after_s
+        self._failures, self._failing_since, self._answered = 0, 0.0, False
         self._generation = 0
 
     async def whole(self) -> RemoteFile:
@@ -245,11 +255,26 @@ class _Upload:
         """Waits before the next try. Raises where there is none: refused for good (`final`), or no time left."""
         if final and not may_pass(error):
             raise _refused(error) from error
+        self._answered = self._answered or not error.figures.get("unsent")
+        if not self._failures:
+            self._failing_since = self.io.monotonic()
         self._failures += 1
         wait_s = _PAUSE.wait_s(self._failures, self.io.random(), error.figures.get("retry_after_s"))
-        if self.io.monotonic() + wait_s > self._until:
-            raise UploadFailed(f"not uploaded within the time: {error.message}", **error.figures) from error
+        if why := self._too_late(self.io.monotonic() + wait_s):
+            raise UploadFailed(f"not uploaded: {error.message}; {why}", **error.figures) from error
+        if self._say is not None:
+            self._say(f"{error.message}; trying again in {wait_s:.1f} s")
         await self.io.sleep(wait_s)
+
+    def _too_late(self, then: float) -> str | None:
+        """Why there is no other try at that time."""
+        if then > self._until:
+            return "not within the time"
+        if not self._answered and then > self._failing_since + _NOBODY_S:
+            return f"nobody has answered within {_NOBODY_S:g} s: is the network up, and the base URL right?"
+        if then > self._failing_since + self._give_up_after_s:
+            return f"nothing more arrived within {self._give_up_after_s:g} s (uploads.give_up_after)"
+        return None
 
 
 def _refused(error: ServiceRefused | ServiceUnreachable) -> UploadFailed:

@@ -120,6 +120,14 @@ def test_a_counted_text_is_billed_one_more_and_stand_ins_are_none_of_it(rules: M
     assert text_counted(count, text.tokens[0], rules, unmeasured=50).high == 1_054
 
 
+def test_nothing_is_billed_for_nothing(rules: ModelRules) -> None:
+    (estimated,) = weigh(examined(TextFacts(chars=0)), Controls(), rules).tokens
+
+    told = text_counted(Count(total=0, covers=Form.TEXT, model="m"), estimated, rules)
+
+    assert (told.low, told.likely, told.high) == (0, 0, 0)
+
+
 def test_a_count_of_a_model_nobody_measured_only_widens(book: RuleBook, text: Weighed) -> None:
     unknown = book.for_model("gemini-9", Backend.DEVELOPER, DAY)
     estimated = text.tokens[0]

@@ -77,6 +77,18 @@ def test_a_pdf_has_a_threshold_of_its_own() -> None:
     assert found == {0: Placed(reason="2.0 MB in base64, over inline_below.pdf 2MB")}
 
 
+def test_a_type_and_a_kind_have_thresholds_of_their_own_and_the_type_s_comes_first() -> None:
+    below = InlineBelow(mime={"video/*": 0, "audio/*": MB, "audio/mpeg": 4 * MB, "application/*": 0})
+    parts = [part(recording(), 900), part(song(), 3 * MB), part(paper(), MB), part(screenshot(), MB)]
+
+    placed = place(parts, RULES, below)
+
+    assert placed == {0: Placed(reason="1,200 bytes in base64, over inline_below.mime.video/* 0 bytes")}
+    assert "audio/mpeg 4MB" in place([part(song(), 3 * MB + 1)], RULES, below)[0].reason
+    assert place(parts, RULES, below, sent=4) == {}, "what was sent inline stays there"
+    assert list(out_of_reach(InlineBelow(mime={"video/*": 200 * MB}), RULES)) == [("mime.video/*", 200 * MB, 100 * MB)]
+
+
 def test_a_picture_larger_than_the_service_takes_inline_is_uploaded_and_not_encoded_again() -> None:
     limit = replace(VERTEX, backend=Backend.DEVELOPER)  # the one with a bound on a picture
 

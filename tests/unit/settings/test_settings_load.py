@@ -239,11 +239,19 @@ def test_how_much_goes_inline_is_read_one_by_one(tmp_path: Path) -> None:
     assert settings.uploads.inline_below == InlineBelow(developer=20_000_000, vertex=6_000_000, pdf=15_000_000)
 
 
+def test_how_much_of_a_type_goes_inline_is_read_by_its_own_name(tmp_path: Path) -> None:
+    types = '{"video/*": 0, audio/x-wav: 2MB, "image/*": null}'
+
+    settings = loaded(tmp_path, f"{BASE}uploads: {{inline_below: {{mime: {types}}}}}\n")
+
+    assert settings.uploads.inline_below.mime == {"video/*": 0, "audio/wav": 2_000_000}
+
+
 @pytest.mark.parametrize(
     ("text", "kept_s"), [("off", 0), ("7d", 604_800), ("until_deleted", math.inf), ("null", 604_800)]
 )
 def test_how_references_are_kept_is_read(tmp_path: Path, text: str, kept_s: float) -> None:
-    keys = f"keep_copies: {text}, copies_cap: 1GB, delete_remote: after_request, quota: 2GB"
+    keys = f"keep_copies: {text}, copies_cap: 1GB, delete_remote: after_request, quota: 2GB, give_up_after: 2m"
 
     settings = loaded(tmp_path, f"{BASE}uploads: {{{keys}}}\nstate: {{store: sqlite, dir: here}}\n")
 
@@ -252,6 +260,7 @@ def test_how_references_are_kept_is_read(tmp_path: Path, text: str, kept_s: floa
         copies_cap_bytes=10**9,
         delete_remote=DeleteRemote.AFTER_REQUEST,
         quota_bytes=2 * 10**9,
+        give_up_after_s=120,
     )
     assert settings.state.dir == tmp_path / "here"
 
@@ -497,6 +506,9 @@ class TestMistakes:
             ("keep_copies: sometimes", "not a duration"),
             ("delete_remote: never", "at_expiry, after_request"),
             ("quota: -1", "a size"),
+            ("inline_below: {mime: {video: 1MB}}", "pattern"),
+            ("inline_below: {mime: {text/*: 1MB}}", "pattern"),
+            ("give_up_after: 0s", "greater than 0"),
         ],
     )
     def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
