@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weighlock.planning.screen import Change, Finding, Screening
     from weighlock.planning.steps import Plan, Step
     from weighlock.planning.weigh import CostRange, Tally, Weighed
-    from weighlock.preflight import Preflight, Screened, check
+    from weighlock.preflight import Preflight, check
     from weighlock.report import Report
     from weighlock.request import (
         Backend,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from weighlock.rules import Controls, RuleBook
     from weighlock.scales import Asked
     from weighlock.settings import Settings, load
+    from weighlock.weigher import Screened
 
 __version__ = "0.1.0"
 
@@ -87,7 +88,7 @@ _HOMES = {
     "Report": "report",
     "Request": "request",
     "RuleBook": "rules",
-    "Screened": "preflight",
+    "Screened": "weigher",
     "Screening": "planning.screen",
     "ServiceError": "errors",
     "Settings": "settings",

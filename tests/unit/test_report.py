@@ -10,11 +10,12 @@ from unit.planning.drawn import examined, paper, recording, screenshot, song
 from weighlock.errors import MalformedMedia
 from weighlock.media.facts import Facts
 from weighlock.planning.weigh import Examined
-from weighlock.preflight import Preflight, prompt_text
+from weighlock.preflight import Preflight
 from weighlock.report import Report, facts_in_words
 from weighlock.request import Backend
 from weighlock.scales import Asked, Scales
 from weighlock.settings import load
+from weighlock.weigher import prompt_text
 
 DAY = date(2026, 11, 30)
 PROJECT = Path(__file__).parents[2]

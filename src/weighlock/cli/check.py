@@ -18,12 +18,13 @@ from weighlock.cli import render
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, sorted_out
 from weighlock.planning.admit import Decision
-from weighlock.preflight import Preflight, prompt_text
+from weighlock.preflight import Preflight
 from weighlock.request import Backend, MediaPart, MediaResolution, Placement
 from weighlock.rules import Controls
 from weighlock.scales import Asked
 from weighlock.settings import Clip, load
 from weighlock.settings.amounts import parse_clip
+from weighlock.weigher import prompt_text
 
 if TYPE_CHECKING:
     from weighlock.cli.request_check import Requests

@@ -111,8 +111,8 @@ def _remarks(settings: Settings) -> Iterator[str]:
 
 
 def _unknown_models(settings: Settings) -> Iterator[str]:
-    from weighlock.preflight import rule_book
     from weighlock.rules import Match
+    from weighlock.weigher import rule_book
 
     book = rule_book(settings)
     named: dict[str, str] = {}
@@ -129,7 +129,7 @@ def _clamped(settings: Settings) -> Iterator[str]:
     from datetime import UTC, datetime
 
     from weighlock.planning.placement import out_of_reach
-    from weighlock.preflight import rule_book
+    from weighlock.weigher import rule_book
 
     book, today = rule_book(settings), datetime.now(UTC).date()
     told: dict[str, str] = {}

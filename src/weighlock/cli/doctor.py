@@ -93,8 +93,8 @@ def _credentials(settings: Settings | None) -> dict[str, str]:
 
 
 def _rules(settings: Settings | None, problems: list[str]) -> dict[str, Any]:
-    from weighlock.preflight import rule_book
     from weighlock.rules.audit import STALE_AFTER_DAYS
+    from weighlock.weigher import rule_book
 
     try:
         book = rule_book(settings) if settings else None

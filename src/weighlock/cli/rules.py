@@ -148,8 +148,8 @@ def diff(old: str, new: str, backend: str, config_path: Path | None) -> None:
 
 
 def _book(config_path: Path | None) -> RuleBook:
-    from weighlock.preflight import rule_book
     from weighlock.settings import load
+    from weighlock.weigher import rule_book
 
     return rule_book(load(config_path))
 
