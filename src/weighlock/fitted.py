@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from weighlock.errors import BudgetExceeded
+from weighlock.errors import BudgetExceeded, MediaTooLarge, UnsupportedMedia, WeighlockError
 from weighlock.media.work import Made, Work
 from weighlock.planning.admit import Decision, Verdict
 from weighlock.planning.cached import Cached, Sent, cached
+from weighlock.planning.counting import is_unseen
 from weighlock.planning.levers import Lever
 from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.placement import INLINE_ALL, Placements
@@ -105,6 +106,24 @@ class Fitted:
         if self.sent is None:
             return None
         return cached(self.after.parts, self.sent, output_tokens=self.after.scale.output_tokens)
+
+    def demand_sendable(self) -> None:
+        """Does nothing where the service takes it, once `works` are done and `to_upload` is uploaded.
+
+        Raises:
+            InputError: the first reason why not; `figures["others"]` holds the messages of the rest.
+        """
+        screening = self.before.screening
+        problems: list[WeighlockError] = [*screening.errors] if screening is not None else []
+        for at, part in enumerate(self.after.parts):
+            if part.error is not None and not is_unseen(part):
+                problems.append(part.error)
+            elif part.refused and at not in self.works:
+                problems.append(UnsupportedMedia(f"{part.examined.label}: {part.refused[0]}"))
+        problems += [MediaTooLarge(words) for words in self.after.refused]
+        if problems:
+            problems[0].figures["others"] = [problem.message for problem in problems[1:]]
+            raise problems[0]
 
     def demand_fit(self) -> None:
         """Does nothing where the endpoint admits it.

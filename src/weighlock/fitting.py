@@ -34,20 +34,21 @@ def fit(
     scales: Scales,
     confinement: Mapping[str, Any] | None,
     shaping: Shaping | None = None,
+    told: Report | None = None,
 ) -> Fitted:
     """The mildest way to hold the limits. `examined` are the media that are sent, in the order of their findings.
 
-    `shaping` is what levers may do, where that is not all the endpoint allows.
+    `shaping` is what levers may do, where that is not all the endpoint allows; `told` the receipt with a count in it,
+    where the service was asked.
 
     Raises:
         InputError: what the caller wants of a medium cannot be had.
     """
     shaping = shaping or scales.shaping
     sent = [one for one in screening.findings if one.is_sent]
-    media = scales.parts(examined, standing=False)
-    text = _text(screened, scales)
+    *media, text = as_told([*scales.parts(examined, standing=False), _text(screened, scales)], told)
     plan = _planned(request, screening, sent, media, text, scales, shaping)
-    told = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
+    screened_so = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
     parts = shaped(sent, media, plan)
     if scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
@@ -56,13 +57,14 @@ def fit(
     traced: tuple[int, ...] = ()
     if scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)
+    count = told.counted if told is not None else None
     changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
     to_send = _written(request, screening, sent, parts) if changed else screened
     level = next((p.controls.media_resolution for p in plan.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
     return Fitted(
         request=with_resolution(to_send, level),
-        before=replace(scales.report([*media, text]), screening=told, confinement=confinement),
-        after=replace(scales.report(plan.parts), screening=told, confinement=confinement),
+        before=replace(scales.report([*media, text]), screening=screened_so, confinement=confinement, counted=count),
+        after=replace(scales.report(plan.parts), screening=screened_so, confinement=confinement, counted=count),
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
         obstacles=obstacles(plan, scales.rules, shaping),
@@ -75,6 +77,19 @@ def fit(
     )
 
 
+def as_told(parts: Sequence[Weighed], told: Report | None) -> list[Weighed]:
+    """The parts with what a count told: of the same text, and of media nobody here can see."""
+    if told is None:
+        return list(parts)
+    unseen = {part.examined.label: part for part in told.parts[:-1] if part.examined.error is not None}
+    *media, text = parts
+    words = told.parts[-1]
+    return [
+        *(unseen.get(part.examined.label, part) if part.error is not None else part for part in media),
+        replace(text, tokens=words.tokens) if text.examined.facts == words.examined.facts else text,
+    ]
+
+
 def wire_only(fitted: Fitted, scales: Scales) -> Fitted:
     """The request made to fit once more, without a lever that needs work on bytes.
 
@@ -83,7 +98,9 @@ def wire_only(fitted: Fitted, scales: Scales) -> Fitted:
     screened = rewritten(fitted.original, fitted.screening)
     examined = [part.examined for part in fitted.before.parts[:-1]]
     shaping = replace(scales.shaping, local_work=LocalWork.NEVER)
-    wire = fit(fitted.original, screened, fitted.screening, examined, scales, fitted.before.confinement, shaping)
+    told = fitted.before if fitted.before.counted is not None else None
+    confinement = fitted.before.confinement
+    wire = fit(fitted.original, screened, fitted.screening, examined, scales, confinement, shaping, told)
     return replace(wire, obstacles=obstacles(wire.plan, scales.rules, scales.shaping))
 
 
@@ -104,16 +121,19 @@ def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Pla
     The plan's placements stay, since the next turn's plan, which cannot know what came of the works, finds them again.
     A part that became a note weighs what its words do, which the text of the request is told without.
     """
+    told = fitted.before if fitted.before.counted is not None else None
     found = dict(zip(_order(fitted), report.parts, strict=True))
     found |= _notes(report.parts[-1], fitted.plan)
-    parts = [_named(found[at], before.examined.label) for at, before in enumerate(fitted.before.parts)]
+    parts = as_told([_named(found[at], before.examined.label) for at, before in enumerate(fitted.before.parts)], told)
     placed = place(parts, scales.rules, scales.inline_below, kept=fitted.to_upload, sent=len(parts))
     after = scales.report(put(parts, placed, scales.rules))
     earlier = {at for at, wish in enumerate(fitted.plan.wishes) if wish.earlier is not None}
     to_upload = {
         at: fitted.to_upload.get(at) or replace(one, breaks_prefix=at in earlier) for at, one in placed.items()
     }
-    return replace(after, screening=report.screening, confinement=report.confinement), to_upload
+    return replace(
+        after, screening=report.screening, confinement=report.confinement, counted=fitted.before.counted
+    ), to_upload
 
 
 def _order(fitted: Fitted) -> list[int]:
@@ -161,6 +181,14 @@ def _named(part: Weighed, label: str) -> Weighed:
     return replace(part, examined=replace(part.examined, label=label))
 
 
+def as_sent(fitted: Fitted, at: int) -> MediaPart:
+    """A part with the bytes that go, declared as what they are."""
+    finding, part = fitted.shaped[at].finding, fitted.plan.parts[at]
+    mime = fitted.made[at].mime if at in fitted.made else part.send_as or part.examined.mime
+    medium = replace(finding.shaped or finding.part, declared_mime=mime)
+    return replace(medium, source=fitted.files[at]) if at in fitted.files else medium
+
+
 def referred(fitted: Fitted, uris: Mapping[int, str]) -> Fitted:
     """The request with media named by where they are now, by part: those need no upload any more."""
     screening = fitted.before.screening
@@ -168,10 +196,8 @@ def referred(fitted: Fitted, uris: Mapping[int, str]) -> Fitted:
         return fitted
     sources: dict[int, MediaPart] = {}
     for at in {*fitted.files, *uris}:
-        finding, part = fitted.shaped[at].finding, fitted.plan.parts[at]
-        mime = fitted.made[at].mime if at in fitted.made else part.send_as or part.examined.mime
-        medium = replace(finding.shaped or finding.part, declared_mime=mime)
-        sources[at] = _by_name(medium, uris[at]) if at in uris else replace(medium, source=fitted.files[at])
+        medium = as_sent(fitted, at)
+        sources[at] = _by_name(medium, uris[at]) if at in uris else medium
     left = {at: one for at, one in fitted.to_upload.items() if at not in uris}
     return replace(fitted, request=worked_on(fitted, screening, sources), to_upload=left)
 

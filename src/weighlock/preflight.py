@@ -1,30 +1,51 @@
-"""The order of steps in front of a model request. So far: identify → screen → probe → check → count → admit
-(`check`, `count`), → plan (`fit`) → transform (`carry_out`). Without `count` nothing leaves the machine.
+"""The order of steps in front of a model request, and after it. Read `_prepared` first: it is the line.
 
-Nothing here decides or measures: each step asks the room that does.
+Nothing here decides or measures: each step asks the room that does. It is written once, over an `Io`, for blocking code
+and for coroutines.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
+from weighlock.context import whose
+from weighlock.converters.formats import Origin, read, written
+from weighlock.errors import ConfigError, WindowExhausted
+from weighlock.fitted import Fitted
+from weighlock.holding import need_of, within
 from weighlock.io import AsyncIo, Io, SyncIo, run
+from weighlock.passage import Passage, Stages, with_count
+from weighlock.planning.counting import OnCountFailure, When
+from weighlock.prepared import PreparedRequest, Receipt
 from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import Controls, RuleBook
-from weighlock.scales import Asked
-from weighlock.settings import Clip, Settings, load
-from weighlock.weigher import Parts, Weigher
+from weighlock.scales import Asked, Scales
+from weighlock.sending import brought, let_go
+from weighlock.settings import Clip, OnExceed, Settings, load
+from weighlock.settling import bill_of, costs_nothing
+from weighlock.uploads.policy import DEFAULT_TENANT
+from weighlock.weigher import Looked, Parts, Weigher, fitted
 
 if TYPE_CHECKING:
     from weighlock.accounts import Accounts
+    from weighlock.budgets.hold import Store
+    from weighlock.budgets.ledger import Ledger
+    from weighlock.budgets.windows import Budget
     from weighlock.uploads.registry import Registry
+
+
+HOLD_S = 900.0
+"""How long what is held waits to be settled; then it is charged as it stands, and a late bill puts it right."""
 
 
 class Preflight(Weigher):
@@ -49,6 +70,9 @@ class Preflight(Weigher):
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
         self._accounts: dict[int, Accounts] = {}
         self._registry: Registry | None = None
+        self._ledgers: dict[int, Ledger] = {}
+        self._store: Store | None = None
+        self._listeners: list[Callable[[Receipt], None]] = []
         self._opening = threading.Lock()
 
     @classmethod
@@ -78,9 +102,206 @@ class Preflight(Weigher):
     def close(self) -> None:
         """Ends the worker and the connections of the blocking methods. A later call starts new ones."""
         super().close()
-        if self._registry is not None:
-            self._registry.close()
+        for opened in (self._registry, self._store):
+            if opened is not None:
+                opened.close()
         run(self._io.close())
+
+    # ---- the line
+
+    def prepare(
+        self,
+        contents: Any,
+        config: Any = None,
+        *,
+        model: str | None = None,
+        endpoint: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
+        asked: Asked | None = None,
+    ) -> PreparedRequest:
+        """What may be sent in the place of a request, and what was set aside for it; to be settled after the call.
+
+        Args:
+            contents: What `generate_content` takes; or a body of REST JSON, as bytes or a dict; or a `Request`.
+            config: As `generate_content` takes it.
+            model: The request's own, or the endpoint's, when left out.
+            endpoint: Whose limits, windows and levers; else that of the block (`with weighlock.endpoint(…)`), else the
+                `default` section.
+            tenant: Whose request it is, for the tenants' budgets; what is uploaded for one is nobody else's.
+            session: Which run of an agent it is part of.
+            asked: What else a caller may say.
+
+        Raises:
+            BudgetExceeded: a limit of one request is broken, and nothing the endpoint allows brings it under.
+            WindowExhausted: a window or session has no room for it now; `retry_after_s` says when.
+            InputError: a medium cannot be sent as it is, or the request cannot be read.
+            ConfigError: no such endpoint; no key, where files have to be uploaded.
+            ServiceError: an upload failed, the budgets cannot be asked, the worker could not be started.
+        """
+        request, origin = read(contents, config, model=model)
+        return run(self._prepared(self._io, request, origin, _said(asked, model, endpoint, tenant, session)))
+
+    async def aprepare(
+        self,
+        contents: Any,
+        config: Any = None,
+        *,
+        model: str | None = None,
+        endpoint: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
+        asked: Asked | None = None,
+    ) -> PreparedRequest:
+        """As `prepare`, beside the event loop. Broken off anywhere, nothing stays held."""
+        request, origin = read(contents, config, model=model)
+        return await self._prepared(self._async_io, request, origin, _said(asked, model, endpoint, tenant, session))
+
+    def settle(self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None) -> Receipt:
+        """The receipt with what the call cost, which is charged in the place of what was held. Once; again, it is told.
+
+        Args:
+            ready: What was sent.
+            answer: What came back: the SDK's response, a body, its `usageMetadata`, or the chunks of a stream in order.
+                Where it does not say what it cost, what was held is charged, and flagged as estimated.
+            error: What came in its place. What the service refused costs nothing; what nobody knows of, what was held.
+        """
+        return run(self._settled(self._io, ready, answer, error))
+
+    async def asettle(
+        self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None
+    ) -> Receipt:
+        """As `settle`, beside the event loop."""
+        return await self._settled(self._async_io, ready, answer, error)
+
+    async def _prepared(self, io: Io, request: Request, origin: Origin, asked: Asked) -> PreparedRequest:
+        scales, stages = self._scales_for(request, asked), Stages(io)
+        passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages)
+        try:
+            with stages("look"):
+                looked = await self._looked(io, request, scales)
+            with stages("plan"):
+                wished = await self._planned(io, looked, passage)
+                passage.plan = plan = wished if passage.enforces else fitted(looked, passage.sent_on)
+            with stages("reserve"):
+                wished, plan = await self._reserved(io, looked, wished, plan, passage)
+            with stages("transform"):
+                plan = await self._carried_out(io, plan, passage)
+            with stages("upload"):
+                plan, request = await brought(io, plan, scales, self._accounts_over(io), asked.tenant, passage.files)
+            with stages("convert"):
+                contents = await self._written(io, request, origin, plan)
+            receipt = passage.receipt(plan, plan if passage.enforces else wished)
+        except BaseException as error:
+            await self._undone(io, passage)
+            self._tell(passage.refused(error))
+            raise
+        self._tell(receipt)
+        return passage.ready(request, receipt, origin, contents)
+
+    async def _looked(self, io: Io, request: Request, scales: Scales) -> Looked:
+        if any(request.media()):
+            return await io.call(self.look, request, scales)
+        return self.look(request, scales)  # text alone takes less time than another thread
+
+    async def _planned(self, io: Io, looked: Looked, passage: Passage) -> Fitted:
+        """The endpoint's policy on a request, the service asked where its answer can change the verdict."""
+        scales = passage.planned_on
+        plan = fitted(looked, scales)
+        told = await self._told(io, plan, looked, passage)
+        if told is None:
+            return plan
+        if told.counted is not None and told.counted.count is None:
+            return with_count(plan, told)
+        return fitted(looked, scales, told)
+
+    async def _told(self, io: Io, plan: Fitted, looked: Looked, passage: Passage) -> Report | None:
+        """The receipt with a count in it; `None` where none was worth asking for."""
+        from weighlock.counting import counted
+
+        policy = passage.scales.endpoint.count
+        if policy.when is When.OFF or not (passage.enforces or policy.when is When.ALWAYS):
+            return None  # what is only observed is worth no round trip in front of the user's request
+        accounts, sent = self._accounts_over(io), looked.screened.request
+        try:
+            for report in (plan.before, plan.after):
+                told = await counted(report, sent, passage.scales, accounts, passage.asked.tenant)
+                if told is not report:
+                    passage.demand_counted(told)
+                    return told
+        except ConfigError as error:
+            if policy.on_failure is OnCountFailure.REJECT:
+                raise
+            passage.warnings.append(f"not counted: {error.message}")
+        return None
+
+    async def _reserved(
+        self, io: Io, looked: Looked, wished: Fitted, plan: Fitted, passage: Passage
+    ) -> tuple[Fitted, Fitted]:
+        """What is sent, with as much set aside for it. What a window has no room for is made lighter, twice at most."""
+        ledger, budgets = self._ledger_over(io), self._budgets(passage)
+        for lighter in (True, True, False):
+            if passage.enforces:
+                passage.demand_admitted(plan)
+            try:
+                passage.reservation = await ledger.reserve(
+                    passage.id, need_of(plan.after), budgets, lasts_s=HOLD_S, note=passage.note, binding=passage.binds
+                )
+            except WindowExhausted:
+                if not (lighter and passage.scales.endpoint.on_exceed is OnExceed.SHAPE):
+                    raise
+                left = within(passage.scales.limits, await ledger.standings(budgets))
+                told = plan.before if plan.before.counted is not None else None
+                wished = plan = fitted(looked, passage.scales.under(left), told)
+                if not plan.fits:
+                    raise
+            else:
+                break
+        return wished, plan
+
+    async def _carried_out(self, io: Io, plan: Fitted, passage: Passage) -> Fitted:
+        """The plan done. What came out may weigh other than planned: the hold follows."""
+        if not plan.works:
+            return plan
+        stop = Event()
+        try:
+            done = await io.call(self.carry_out, plan, passage.asked, cancelled=stop.is_set, scales=passage.sent_on)
+        except BaseException:
+            stop.set()
+            raise
+        if passage.enforces:
+            passage.demand_admitted(done)
+        if (need := need_of(done.after)) != need_of(plan.after) and passage.reservation is not None:
+            passage.reservation = await self._ledger_over(io).adjust(passage.reservation, need)
+        return done
+
+    async def _written(self, io: Io, request: Request, origin: Origin, plan: Fitted) -> tuple[Any, Any]:
+        if request is plan.original:
+            return written(request, origin)
+        return await io.call(written, request, origin)
+
+    async def _undone(self, io: Io, passage: Passage) -> None:
+        """Nothing held, no file kept for it: it is not sent."""
+        if passage.reservation is not None:
+            await self._ledger_over(io).release(passage.reservation)
+        await let_go(passage.files.all, passage.scales.endpoint.account, self._accounts_over(io))
+
+    async def _settled(self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None) -> Receipt:
+        ledger = self._ledger_over(io)
+        try:
+            if error is not None and costs_nothing(error):
+                await ledger.release(ready.reservation)
+                return ready.receipt
+            bill = bill_of(answer, ready.receipt.fitted.after, ready.scales, ready.reservation.need)
+            note = {"estimated": "yes"} if bill.estimated else {}
+            settled = await ledger.commit(ready.reservation, bill.spent, note=note)
+            receipt = ready.receipt.with_bill(bill, settled.underestimated)
+        finally:
+            await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
+        self._tell(receipt)
+        return receipt
+
+    # ---- what the service counts
 
     def count(self, request: Request, asked: Asked | None = None) -> Report:
         """As `weigh_request`, with the service's own count where it can change the verdict (`count` of the endpoint).
@@ -115,6 +336,29 @@ class Preflight(Weigher):
 
         return self._accounts.setdefault(id(io), Accounts(self.settings, io, self._uploads))
 
+    def _ledger_over(self, io: Io) -> Ledger:
+        from weighlock.budgeting import store_of
+        from weighlock.budgets.ledger import Ledger
+
+        if (known := self._ledgers.get(id(io))) is None:
+            with self._opening:
+                if self._store is None:
+                    self._store = store_of(self.settings)
+            known = Ledger(io, self._store, on_failure=self.settings.state.on_failure)
+            known = self._ledgers.setdefault(id(io), known)
+        return known
+
+    def _budgets(self, passage: Passage) -> Sequence[Budget]:
+        from weighlock.budgeting import budgets_for
+
+        return budgets_for(self.settings, passage.scales.endpoint, passage.asked.tenant, passage.session)
+
+    def _tell(self, receipt: Receipt | None) -> None:
+        """Whoever listens. What goes wrong there is not the request's."""
+        if receipt is not None:
+            for listener in self._listeners:
+                listener(receipt)
+
     def _uploads(self) -> Registry:
         """What is remembered of uploads, opened when it is first needed."""
         from weighlock.accounts import registry_of
@@ -123,6 +367,21 @@ class Preflight(Weigher):
             if self._registry is None:
                 self._registry = registry_of(self.settings)
             return self._registry
+
+
+def _said(
+    asked: Asked | None, model: str | None, endpoint: str | None, tenant: str | None, session: str | None
+) -> Asked:
+    """What a call says, and where it is silent the block of code around it."""
+    asked, around = asked or Asked(), whose()
+    own = None if asked.tenant == DEFAULT_TENANT else asked.tenant
+    return replace(
+        asked,
+        model=model or asked.model,
+        endpoint=endpoint or asked.endpoint or around.endpoint,
+        tenant=tenant or own or around.tenant or DEFAULT_TENANT,
+        session=session or asked.session or around.session,
+    )
 
 
 def check(

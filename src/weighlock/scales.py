@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
+from types import MappingProxyType
+from typing import Self
 
 from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
 from weighlock.planning.admit import Verdict, admit
-from weighlock.planning.cost import Prices, Unpriced
+from weighlock.planning.cost import Prices, ServiceTier, Unpriced
 from weighlock.planning.knobs import advise, heaviest
 from weighlock.planning.levers import CutBy, Shaping, Target
+from weighlock.planning.limits import Limits
 from weighlock.planning.load import Load
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
@@ -48,6 +53,10 @@ class Asked:
     """The day whose rules and prices apply; today (UTC) when left out."""
     tenant: str = DEFAULT_TENANT
     """Whose request it is: what is uploaded or counted for one is nobody else's."""
+    session: str | None = None
+    """Which run of an agent it is part of, for the endpoint's `session` budget."""
+    tier: ServiceTier = ServiceTier.STANDARD
+    """How fast an answer is wanted, which is priced."""
     deadline_s: float | None = None
     """For the work on bytes; beats the endpoint's. Infinity waits as long as it takes."""
 
@@ -93,9 +102,15 @@ class Scales:
         contract = settings.pricing
         # A contract may name the model as it is asked for; the lists know it by its own name.
         priced = self.rules.model if self.rules.known and self.model not in contract.overrides else self.model
-        self.prices = self._priced(prices_for(priced, self.backend, on=day, location=location, pricing=contract))
+        self._prices_at = partial(prices_for, priced, self.backend, on=day, location=location, pricing=contract)
+        self.tier = asked.tier
+        self.prices = self._priced(self._prices_at(tier=asked.tier))
         self._policy_reasons = tuple(self._reasons())
         self.change = upcoming_change(priced, self.backend, on=day, pricing=contract)
+
+    def prices_at(self, tier: ServiceTier | None) -> Prices | Unpriced:
+        """What a call costs at the tier it was served at, where that is not the one it was asked for at."""
+        return self.prices if tier in (None, self.tier) else self._prices_at(tier=tier)
 
     def _priced(self, prices: Prices | Unpriced) -> Prices | Unpriced:
         """The prices, if they price all that is asked: an answer nobody prices leaves the whole request unpriced."""
@@ -103,6 +118,25 @@ class Scales:
         if self.output_tokens and any(rate is not None and rate.output is None for rate in rates):
             return Unpriced(model=self.model, reason=f"no output rate is known for {self.model}")
         return prices
+
+    def under(self, limits: Limits) -> Self:
+        """The same scales with other limits."""
+        other = copy(self)
+        other.limits = limits
+        return other
+
+    def leaving(self) -> Self:
+        """The same scales without a limit, a lever or a setting of the endpoint's: what the caller wants is done, and
+        what the service would refuse is put right."""
+        other = self.under(Limits())
+        other.endpoint = replace(self.endpoint, levers=(), media=MappingProxyType({}), limits=Limits())
+        return other
+
+    def without_levers(self) -> Self:
+        """The same scales, on which nothing is made lighter that is over a limit."""
+        other = copy(self)
+        other.endpoint = replace(self.endpoint, levers=())
+        return other
 
     def weigh(self, examined: Iterable[Examined], *, standing: bool = True) -> Report:
         """The receipt of one request made of these media; `standing` as `parts` has it."""

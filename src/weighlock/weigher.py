@@ -49,6 +49,30 @@ class Screened:
     """What was found, and what became of it; `demand_sendable()` raises what cannot be put right."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A request with what was found in it, to be planned for."""
+
+    request: Request
+    screened: Screened
+    examined: tuple[Examined, ...]
+    """The media that are sent, in order."""
+    confinement: dict[str, Any] | None
+    """The limits that held where a codec was asked."""
+
+
+def fitted(looked: Looked, scales: Scales, told: Report | None = None) -> Fitted:
+    """The mildest way to hold the limits on the scales; `told` is the receipt with a count in it. Pure.
+
+    Raises:
+        InputError: a wish of the caller that cannot be had.
+    """
+    from weighlock import fitting
+
+    screened, screening = looked.screened.request, looked.screened.screening
+    return fitting.fit(looked.request, screened, screening, looked.examined, scales, looked.confinement, told=told)
+
+
 class Weigher:
     """Thread-safe; starts the confined worker on first need.
 
@@ -175,14 +199,21 @@ class Weigher:
             InputError: a control of the request that is none, or a wish of the caller that cannot be had.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        from weighlock import fitting
-
         scales = self._scales_for(request, asked)
+        return fitted(self.look(request, scales), scales)
+
+    def look(self, request: Request, scales: Scales) -> Looked:
+        """What a request holds, and what its carriers may hold of it: all that is asked of the media themselves.
+
+        Raises:
+            InputError: a control of the request that is none.
+            ServiceError: the confined worker could not be started, or may not run unconfined.
+        """
         screened = self._screened(request, scales)
         examined = self._examined(screened.screening, request_resolution(request), scales.rules)
         _demand_answers(examined)
         looked_at = self.confinement() if any(one.probed for one in examined) else None
-        return fitting.fit(request, screened.request, screened.screening, examined, scales, looked_at)
+        return Looked(request=request, screened=screened, examined=tuple(examined), confinement=looked_at)
 
     def carry_out(
         self,
@@ -191,12 +222,14 @@ class Weigher:
         *,
         progress: Callable[[int, float], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
+        scales: Scales | None = None,
     ) -> Fitted:
         """The works of a plan, done in the confined worker, and the request with what came of them.
 
         The media are probed again: `after` holds what they really weigh. `progress` is told the part and the share
         done. The same object where there is nothing to do. Past the endpoint's `prepare_deadline_s` (or `deadline_s` of
-        `asked`) it is the plan without that work, and `late` says so; whether that fits is for `fits` to say.
+        `asked`) it is the plan without that work, and `late` says so; whether that fits is for `fits` to say. `scales`
+        are those of the plan, where they are not the endpoint's.
 
         Raises:
             InputError: a medium cannot be worked on as planned, or not in time and not be sent without.
@@ -211,7 +244,7 @@ class Weigher:
         said = replace(asked or Asked(), clip=None, controls=None)
         return Doer(
             fitted=fitted,
-            scales=self._scales_for(fitted.original, asked),
+            scales=scales or self._scales_for(fitted.original, asked),
             make=self._examiner.made,
             weigh=lambda request: self.weigh_request(request, said, standing=False),
             clock=self._clock,

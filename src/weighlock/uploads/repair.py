@@ -8,7 +8,7 @@ paid reads the same: what was uploaded a moment ago is not uploaded again.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -107,6 +107,35 @@ async def repaired(
                 request = await mending.mended(request, error)
     finally:
         await references.release(mending.renewed)
+
+
+async def freshened(
+    references: References, tenant: str, request: Request, known: Mapping[str, MediaPart] = NO_BYTES
+) -> tuple[Request, Sequence[Reference]]:
+    """The request without references we know to be past their end, and those in their place.
+
+    Raises:
+        ReferenceUnrecoverable: a file is another tenant's.
+    """
+    mending = _Mending(references, tenant, known)
+    return await mending.freshened(request), mending.renewed
+
+
+async def mended(
+    references: References,
+    tenant: str,
+    request: Request,
+    refusal: ServiceRefused | CountFailed,
+    known: Mapping[str, MediaPart] = NO_BYTES,
+) -> tuple[Request, Sequence[Reference]]:
+    """The request as it is worth another try after a refusal, and what was uploaded for it. To be called once of each.
+
+    Raises:
+        The refusal, where it names no file of the request, or cannot be helped.
+        ReferenceUnrecoverable, ServiceError: as `repaired`.
+    """
+    mending = _Mending(references, tenant, known)
+    return await mending.mended(request, refusal), mending.renewed
 
 
 class _Mending:

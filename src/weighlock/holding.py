@@ -1,0 +1,81 @@
+"""A weighed request → what is held for it, a bill → what was spent, a window's rest → limits of one request. Pure.
+
+Whole numbers: tokens, and millionths of a dollar, rounded up so that a budget errs towards its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from types import MappingProxyType
+
+from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, REQUESTS, Amounts, Standing, tokens_of
+from weighlock.gemini.usage import Usage
+from weighlock.planning.cost import Prices, Unpriced
+from weighlock.planning.limits import Limits
+from weighlock.report import Report
+from weighlock.request import Modality
+
+_MICRO = Decimal(1_000_000)
+
+
+def need_of(report: Report) -> Amounts:
+    """What a request may come to, by the high estimate, its expected answer included; no USD where nobody prices it."""
+    need = {REQUESTS: 1, PROMPT_TOKENS: report.total.high}
+    need.update((tokens_of(modality), tally.high) for modality, tally in report.tokens.items())
+    if report.cost is not None:
+        need[MICRO_USD] = micro_usd(report.cost.high)
+    return MappingProxyType(need)
+
+
+def spent_of(usage: Usage, prices: Prices | Unpriced) -> Amounts:
+    """What a call was billed: tokens by modality as sent, and what they cost, cached ones at their rate."""
+    prompt = (usage.prompt or 0) + usage.tool_use
+    spent = {REQUESTS: 1, PROMPT_TOKENS: prompt}
+    spent.update((tokens_of(modality), tokens) for modality, tokens in usage.by_modality.items())
+    cost = usd_of(usage, prices)
+    if cost is not None:
+        spent[MICRO_USD] = micro_usd(cost)
+    return MappingProxyType(spent)
+
+
+def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
+    """What a bill comes to; tokens under no modality pay what text does. `None` where nobody prices it."""
+    if isinstance(prices, Unpriced):
+        return None
+    cached = dict(usage.cached_by_modality)
+    cached[Modality.TEXT] = cached.get(Modality.TEXT, 0) + max(0, usage.cached - sum(cached.values()))
+    whole = max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use
+    return prices.cost(usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached)
+
+
+def micro_usd(usd: Decimal) -> int:
+    """Millionths, rounded up."""
+    return int((usd * _MICRO).to_integral_value(ROUND_CEILING))
+
+
+def usd(micro: int) -> Decimal:
+    return Decimal(micro) / _MICRO
+
+
+def within(limits: Limits, standings: Iterable[Standing]) -> Limits:
+    """The limits of a request that has to fit in what windows and sessions have left too."""
+    for one in standings:
+        left = max(0, one.left)
+        metric = one.cap.metric
+        if metric == PROMPT_TOKENS:
+            limits = replace(limits, prompt_tokens=_lower(limits.prompt_tokens, left))
+        elif metric == MICRO_USD:
+            dollars = usd(left).quantize(Decimal("0.000001"), ROUND_FLOOR)
+            limits = replace(limits, cost_usd=dollars if limits.cost_usd is None else min(limits.cost_usd, dollars))
+        else:
+            for modality in Modality:
+                if metric == tokens_of(modality):
+                    tokens = {**limits.tokens, modality: _lower(limits.tokens.get(modality), left)}
+                    limits = replace(limits, tokens=MappingProxyType(tokens))
+    return limits
+
+
+def _lower(limit: int | None, left: int) -> int:
+    return left if limit is None else min(limit, left)

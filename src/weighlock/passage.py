@@ -1,0 +1,189 @@
+"""One request on its way through the line: what is known of it so far, and whether it may go on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from weighlock.converters.formats import Origin
+from weighlock.errors import BudgetError, WeighlockError
+from weighlock.fitted import Fitted
+from weighlock.io import Io
+from weighlock.planning.admit import Decision, Verdict
+from weighlock.prepared import Outcome, PreparedRequest, Receipt, outcome_of
+from weighlock.report import Report
+from weighlock.request import Request
+from weighlock.scales import Asked, Scales
+from weighlock.sending import Files
+from weighlock.settings import Mode, OnExceed
+
+if TYPE_CHECKING:
+    from weighlock.budgets.ledger import Reservation
+
+
+class Stages:
+    """How long each step takes."""
+
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self.ms: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        begun = self._io.monotonic()
+        try:
+            yield
+        finally:
+            self.ms[name] = self.ms.get(name, 0.0) + (self._io.monotonic() - begun) * 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Passage:
+    """Changes as the line goes on; nobody else sees it."""
+
+    id: str
+    at: datetime
+    asked: Asked
+    scales: Scales
+    stages: Stages
+    files: Files = field(default_factory=Files)
+    reservation: Reservation | None = None
+    plan: Fitted | None = None
+    """The latest one of what is sent."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def enforces(self) -> bool:
+        """Whether what is decided is done."""
+        return self.scales.endpoint.mode is Mode.ENFORCE
+
+    @property
+    def binds(self) -> bool:
+        """Whether what is over a limit is refused."""
+        return self.enforces and self.scales.endpoint.on_exceed is not OnExceed.WARN
+
+    @property
+    def planned_on(self) -> Scales:
+        """Of the endpoint's policy."""
+        shapes = self.scales.endpoint.on_exceed is OnExceed.SHAPE
+        return self.scales if shapes else self.scales.without_levers()
+
+    @property
+    def sent_on(self) -> Scales:
+        """Of what is sent: where the endpoint only observes, as little is done as the service needs."""
+        return self.planned_on if self.enforces else self.scales.leaving()
+
+    @property
+    def session(self) -> str | None:
+        """What a session is told by: its name may be a person's."""
+        if self.asked.session is None:
+            return None
+        words = f"{self.asked.tenant}\0{self.asked.session}".encode("utf-8", "surrogatepass")
+        return hashlib.sha256(words).hexdigest()[:16]
+
+    @property
+    def note(self) -> Mapping[str, str]:
+        """For the budgets' journal."""
+        note = {"endpoint": self.scales.endpoint.name, "tenant": self.asked.tenant, "model": self.scales.model}
+        return note | ({"session": self.session} if self.session else {})
+
+    # ---- may it go on?
+
+    def demand_counted(self, told: Report) -> None:
+        """Raises why there is no count, where the policy is to refuse then."""
+        failure = told.counted.failure if told.counted is not None else None
+        if failure is not None and told.verdict.decision is Decision.REJECT and self.enforces:
+            raise failure
+
+    def demand_admitted(self, plan: Fitted) -> None:
+        """Does nothing where the service takes it and the endpoint's limits hold.
+
+        Raises:
+            InputError: it cannot be sent as it is.
+            BudgetExceeded: a limit is broken, even at its lightest.
+        """
+        self.plan = plan
+        plan.demand_sendable()
+        if not self.binds:
+            return
+        if plan.verdict.decision is Decision.REJECT:
+            raise plan.exceeded()
+        if plan.verdict.limits:  # what cannot be seen cannot be held against them
+            plan.demand_fit()
+
+    # ---- what came of it
+
+    def receipt(self, plan: Fitted, wished: Fitted) -> Receipt:
+        """Of a request that is sent."""
+        held = self.reservation
+        outcome = outcome_of(plan, wished, self.scales)
+        full = () if held is None else tuple(one for one in held.standings if one.left < 0)
+        if full and not self.binds:
+            outcome = Outcome.WARNED if self.enforces else Outcome.WOULD_REFUSE
+        return Receipt(
+            id=self.id,
+            at=self.at,
+            outcome=outcome,
+            fitted=plan,
+            wished=wished,
+            codes=(*codes_of(wished.verdict), *(f"{one.cap.window}.{one.cap.metric}" for one in full)),
+            held=MappingProxyType({}) if held is None else held.need,
+            unverified=held is not None and held.unverified,
+            warnings=(*self.warnings, *(() if held is None else map(str, held.warnings))),
+            uploads=MappingProxyType(dict(self.files.by_part)),
+            stages_ms=MappingProxyType(dict(self.stages.ms)),
+        )
+
+    def refused(self, error: BaseException) -> Receipt | None:
+        """Of a request that is not sent; `None` where it was broken off before anything was known of it."""
+        plan = self.plan
+        if plan is None:
+            return None
+        is_ours = isinstance(error, WeighlockError)
+        code = error.code if isinstance(error, WeighlockError) else "cancelled"
+        return Receipt(
+            id=self.id,
+            at=self.at,
+            outcome=Outcome.REFUSED if is_ours and isinstance(error, BudgetError) else Outcome.FAILED,
+            fitted=plan,
+            wished=plan,
+            codes=(code, *codes_of(plan.verdict)),
+            warnings=tuple(self.warnings),
+            stages_ms=MappingProxyType(dict(self.stages.ms)),
+        )
+
+    def ready(self, request: Request, receipt: Receipt, origin: Origin, written: tuple[Any, Any]) -> PreparedRequest:
+        if self.reservation is None:
+            raise RuntimeError("a request goes on only once it is held")
+        contents, config = written
+        return PreparedRequest(
+            model=self.scales.model,
+            request=request,
+            receipt=receipt,
+            reservation=self.reservation,
+            asked=self.asked,
+            scales=self.scales,
+            contents=contents,
+            config=config,
+            origin=origin,
+            files=self.files,
+        )
+
+
+def codes_of(verdict: Verdict) -> tuple[str, ...]:
+    """Why a request is not admitted, in stable words."""
+    return (*(f"limits.{check.name}" for check in verdict.over), *("policy" for _ in verdict.reasons[:1]))
+
+
+def with_count(plan: Fitted, told: Report) -> Fitted:
+    """The plan with what became of a question to the service in its receipts."""
+    return replace(
+        plan,
+        before=replace(plan.before, counted=told.counted),
+        after=replace(plan.after, counted=told.counted),
+    )

@@ -1,0 +1,103 @@
+"""What a call was billed: read from its answer, priced, and put beside what it was expected to cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weighlock.budgets.hold import Amounts
+from weighlock.errors import ServiceUnreachable, WeighlockError
+from weighlock.gemini.usage import Usage, billed, last_usage
+from weighlock.holding import spent_of
+from weighlock.media.tokens import TokenRange
+from weighlock.planning.cost import ServiceTier
+from weighlock.planning.weigh import weigh
+from weighlock.report import Report
+from weighlock.request import MediaResolution
+from weighlock.scales import Scales
+
+_TIERS = {"FLEX": ServiceTier.FLEX, "PRIORITY": ServiceTier.PRIORITY}
+
+
+def usage_in(answer: Any) -> Mapping[str, Any] | None:
+    """The `usageMetadata` of an answer; `None` where it says none.
+
+    `answer` is what `generate_content` returns, a body of the REST API as a dict, the usage itself, or the chunks of a
+    stream in order: those count cumulatively, so the last word counts.
+    """
+    if answer is None:
+        return None
+    if isinstance(answer, Sequence) and not isinstance(answer, str | bytes):
+        return last_usage([found for one in answer if (found := usage_in(one))]) or None
+    if not isinstance(answer, Mapping):
+        answer = getattr(answer, "usage_metadata", answer)
+        dump = getattr(answer, "model_dump", None)
+        answer = dump(exclude_none=True) if callable(dump) else None
+    if not isinstance(answer, Mapping):
+        return None
+    for key in ("usageMetadata", "usage_metadata"):
+        if key in answer:
+            return usage_in(answer[key])
+    return answer if any("oken" in str(key) for key in answer) else None
+
+
+def usage_of(answer: Any, sent: Report, scales: Scales) -> Usage | None:
+    """The bill of a call; `None` where its answer says none."""
+    said = usage_in(answer)
+    if said is None:
+        return None
+    found = billed(
+        [said],
+        [tokens for part in sent.parts for tokens in part.tokens],
+        unasked=_unasked(sent, scales),
+        context_tokens=scales.rules.limits.context_tokens,
+    )
+    return None if found.prompt is None else found
+
+
+def tier_in(answer: Any) -> ServiceTier | None:
+    """The tier a call was served at, where its answer says so: `trafficType` of the usage."""
+    said = usage_in(answer) or {}
+    traffic = said.get("trafficType", said.get("traffic_type"))
+    words = str(getattr(traffic, "value", traffic or ""))
+    return next((tier for word, tier in _TIERS.items() if words.endswith(word)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What is committed, and how it is told."""
+
+    spent: Amounts
+    usage: Usage
+    estimated: bool
+
+
+def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts) -> Bill:
+    """What a call cost; what was held for it where its answer does not say."""
+    usage = usage_of(answer, sent, scales)
+    if usage is None:
+        return Bill(spent=held, usage=Usage(prompt=None), estimated=True)
+    tier = tier_in(answer)
+    return Bill(spent=spent_of(usage, scales.prices_at(tier)), usage=usage, estimated=False)
+
+
+def costs_nothing(error: BaseException) -> bool:
+    """Whether a call that failed so was not billed: nothing was sent, or the service answered with a refusal."""
+    if isinstance(error, WeighlockError):
+        return bool(error.figures.get("unsent")) if isinstance(error, ServiceUnreachable) else True
+    status = getattr(error, "code", None)  # of the SDK's `APIError`
+    return isinstance(status, int) and 400 <= status < 600
+
+
+def _unasked(sent: Report, scales: Scales) -> Iterator[TokenRange]:
+    """What the request would cost had it asked for no resolution; nothing where it did not."""
+    plain = [
+        replace(part.controls, part_resolution=None, media_resolution=MediaResolution.UNSPECIFIED)
+        for part in sent.parts
+    ]
+    if all(controls == part.controls for controls, part in zip(plain, sent.parts, strict=True)):
+        return
+    for controls, part in zip(plain, sent.parts, strict=True):
+        if part.error is None:
+            yield from weigh(part.examined, controls, scales.rules).tokens
