@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import stat
@@ -27,6 +28,8 @@ from weighlock.errors import (
 from weighlock.io import Io
 from weighlock.request import MediaPart
 from weighlock.uploads.copies import Copies
+from weighlock.uploads.entries import Key
+from weighlock.uploads.owners import new_owner
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import Reference
 
@@ -190,6 +193,24 @@ def test_many_flows_of_one_process_upload_once(one_face: Bench, real: Any) -> No
     assert bench.uploads == 1
     assert len({one.uri for one in found}) == 1
     assert sum(not one.reused for one in found) == 1
+
+
+def test_who_waits_for_somebody_else_or_for_the_service_is_told(bench: Bench) -> None:
+    key = Key(account="acme", tenant="a", sha256=hashlib.sha256(b"film").hexdigest(), mime="video/mp4")
+    assert bench.registry.claim(key, new_owner(), bench.clock.now(), wanting=0, size_bytes=4) is not None
+    bench.emulator.files.processing_s = 100
+    told: list[str] = []
+
+    async def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+
+    bench.clock.sleep = sleep  # type: ignore[method-assign]  # both clocks go on while it waits
+    bench.ensure(medium(b"film"), mime="video/mp4", told=told.append)
+
+    assert told == [
+        "somebody else is uploading the same file; waiting for that",
+        "the service is still reading it",
+    ]
 
 
 # ---- room
