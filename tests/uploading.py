@@ -1,4 +1,4 @@
-"""A process that asks for references, over and over: `python -m uploading URL FOLDER SEED ASKED FILES`."""
+"""A process that asks for references, over and over: `python -m uploading URL FOLDER SEED ASKED FILES MIME`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def content(number: int) -> bytes:
     return random.Random(number).randbytes(20_000)
 
 
-def main(url: str, folder: str, seed: str, asked: str, files: str) -> None:
+def main(url: str, folder: str, seed: str, asked: str, files: str, mime: str) -> None:
     """Prints that it has begun; in the end how many it uploaded itself, and every address it was given."""
     order = random.Random(int(seed))
     registry = Registry(Path(folder) / "uploads.db")
@@ -30,7 +30,7 @@ def main(url: str, folder: str, seed: str, asked: str, files: str) -> None:
         for nth in range(int(asked)):
             number = order.randrange(int(files)) if nth >= int(files) else numbers[nth]
             part = MediaPart(source=content(number), label=f"{number}.png")
-            reference = run(references.ensure(part, "image/png", tenant="a"))
+            reference = run(references.ensure(part, mime, tenant="a"))
             given.add((number, reference.uri))
             uploaded += not reference.reused
     registry.close()

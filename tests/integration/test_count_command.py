@@ -14,6 +14,7 @@ from referenced import aged
 from weighlock.accounts import credential_of
 from weighlock.cli import cli
 from weighlock.emulator import Emulator
+from weighlock.emulator.weighing import Remote
 from weighlock.errors import ConfigError
 from weighlock.gemini.auth import ApiKey, GoogleLogin
 from weighlock.request import Backend
@@ -97,6 +98,25 @@ def test_a_count_that_says_nothing_is_told_beside_what_was_checked(service: Emul
     assert told["error"]["code"] == "count_failed"
     assert told["modalities"]["total"]["counted"] is None
     assert told["modalities"]["total"]["checked"] == told["modalities"]["total"]["corrected"]
+
+
+def test_what_a_bucket_holds_is_weighed_on_vertex_by_its_count_which_is_said(
+    service: Emulator, body: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", service.base_url)
+    service.remotes["gs://bucket/a.mp3"] = Remote(data=media.sound(30, "libmp3lame", "mp3"), mime="audio/mpeg")
+    account = "{backend: vertex, api_key_env: GEMINI_API_KEY}"
+    body.with_name("weighlock.yaml").write_text(
+        f"version: 1\naccounts: {{v: {account}}}\ndefault: {{account: v, model: gemini-3.8-flash}}\n"
+    )
+    body.write_text(json.dumps({"contents": [user("Sum it up.", at("gs://bucket/a.mp3", "audio/mpeg"))]}))
+
+    table, told = count(str(body)).stdout, json.loads(count(str(body), "--format", "json").stdout)
+
+    assert "Media only the service can see, 1 here, are weighed by their count." in table
+    sound = told["modalities"]["AUDIO"]
+    assert (sound["checked"], sound["counted"], sound["corrected"]["high"]) == (None, 30 * 32, 30 * 25)
+    assert all("/publishers/google/models/" in one.path for one in service.requests)
 
 
 def test_a_request_that_holds_nothing_costs_nothing(service: Emulator, body: Path) -> None:

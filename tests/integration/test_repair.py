@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -21,12 +22,13 @@ from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import ONCE
 from weighlock.io import Io
 from weighlock.planning.counting import Form
-from weighlock.request import Request
+from weighlock.request import Request, ToolResultPart, Turn
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import References
 from weighlock.uploads.repair import file_name, readdressed, references_in, repaired
 
 DAY_S = 86_400
+USERS = 100
 SHOTS = [media.picture((64, 48 + at)) for at in range(4)]
 
 
@@ -88,6 +90,11 @@ def uris(request: Request) -> list[str]:
     return [part.source.text for _, part in references_in(request)]  # type: ignore[union-attr]
 
 
+def results(turn: Turn) -> list[Any]:
+    """Media of tools' results."""
+    return [medium for part in turn.parts if isinstance(part, ToolResultPart) for medium in part.media]
+
+
 def generated(bench: Bench) -> list[int | None]:
     return [one.status for one in bench.emulator.requests.of("generate")]
 
@@ -107,6 +114,24 @@ def test_a_history_three_days_old_is_repaired_and_each_file_uploaded_once(bench:
     assert [*map(len, (turn.parts for turn in sent.turns))] == [3, 1, 1, 2]
     assert called_with(bench, request) == sent
     assert bench.uploads == 8
+
+
+def test_a_history_three_days_old_by_the_service_s_clock_alone_is_repaired_after_one_refusal(bench: Bench) -> None:
+    old = uploaded(bench)
+    request = history(old)
+    bench.advance(120)
+    bench.emulator.clock.advance(3 * DAY_S)
+
+    sent = called_with(bench, request)
+
+    assert generated(bench) == [403, 200]
+    assert bench.uploads == 8
+    assert sorted(file.sha256 for file in bench.emulator.files) == sorted(
+        hashlib.sha256(shot).hexdigest() for shot in SHOTS
+    )
+    assert len(set(uris(sent))) == 4
+    assert not set(uris(sent)) & set(old)
+    assert [part.source.text for turn in sent.turns for part in results(turn)] == uris(sent)[2:4]
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
@@ -248,15 +273,23 @@ def test_a_hundred_users_of_one_file_that_is_gone_upload_it_once(
     for file in emulator.files:
         emulator.files.delete(file.project, file.name)
 
+    begun: list[int] = []
+
+    async def asked(io: Io, references: References, number: int) -> Any:
+        begun.append(number)
+        until = io.monotonic() + 30
+        while len(begun) < USERS:  # so that none ends before the last has begun
+            assert io.monotonic() < until
+            await io.sleep(0.01)
+        return await repaired(references, "a", request, lambda sent: generate(references, bench, sent))
+
     async def all_at_once(io: Io) -> Any:
         references = bench.references(io)
-        asked = [
-            repaired(references, "a", request, lambda asked: generate(references, bench, asked)) for _ in range(100)
-        ]
-        return await io.gather(asked, at_most=50)
+        return await io.gather([asked(io, references, number) for number in range(USERS)], at_most=USERS)
 
     found = real(all_at_once, ahead_s)
 
+    assert len(found) == USERS
     assert len({tuple(uris(sent)) for _, sent in found}) == 1
     assert bench.uploads == 2
     bench.registry.close()

@@ -29,8 +29,10 @@ def emulator() -> Iterator[Emulator]:
         yield running
 
 
-def begun(emulator: Emulator, folder: Path, seed: int, *, asked: int, files: int = FILES) -> subprocess.Popen[str]:
-    words = [emulator.base_url, str(folder), str(seed), str(asked), str(files)]
+def begun(
+    emulator: Emulator, folder: Path, seed: int, *, asked: int, files: int = FILES, mime: str = "image/png"
+) -> subprocess.Popen[str]:
+    words = [emulator.base_url, str(folder), str(seed), str(asked), str(files), mime]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     return subprocess.Popen([sys.executable, "-m", "uploading", *words], stdout=subprocess.PIPE, text=True, env=environ)
 
@@ -76,6 +78,36 @@ def test_processes_that_ask_for_the_same_upload_each_once(
 
     assert uploaded == uploads(emulator) == FILES
     assert len(given) == FILES
+    demand_whole(emulator, tmp_path)
+
+
+@pytest.mark.slow
+def test_sixteen_processes_a_hundred_times_killed_while_they_wait_for_twenty_films(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    chance, kills, struck = random.Random(4711), 0, 0
+    emulator.files.processing_s = 20.0  # whoever uploads one holds its lease as long
+    seeds = iter(range(1000))
+    running = [begun(emulator, tmp_path, next(seeds), asked=100, mime="video/mp4") for _ in range(16)]
+    registry = Registry(tmp_path / "uploads.db")
+    while kills < 100:
+        one = running.pop(chance.randrange(8))  # one of the older half: it has begun
+        assert one.stdout is not None
+        one.stdout.readline()
+        time.sleep(chance.uniform(0, 0.1))
+        struck += any(entry.uploading for entry in registry.entries(datetime.now(UTC)))
+        kills += one.poll() is None
+        one.kill()
+        one.communicate()
+        running.append(begun(emulator, tmp_path, next(seeds), asked=100, mime="video/mp4"))
+    registry.close()
+
+    ended(running)
+
+    starts = len(emulator.requests.of("upload.start"))
+    print(f"{kills} kills, {struck} of them with an upload under way, {starts} uploads begun of {FILES} files")
+    assert struck > 50
+    assert FILES <= uploads(emulator) <= FILES + kills
     demand_whole(emulator, tmp_path)
 
 

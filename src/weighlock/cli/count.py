@@ -23,7 +23,7 @@ from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
 from weighlock.io import SyncIo, run
-from weighlock.planning.counting import Count, Form
+from weighlock.planning.counting import Count, Form, is_unseen
 from weighlock.planning.recount import corrected
 from weighlock.planning.weigh import Tally, Weighed, by_modality
 from weighlock.preflight import Preflight
@@ -239,6 +239,7 @@ def _print(compared: Compared, label: str) -> None:
     out.print(table)
     notes = [
         *_without_media(compared.counts.get(Form.TEXT)),
+        *_unseen(compared),
         "checked: by the rules alone · counted: in Google's buckets · corrected: what will be billed, as sent",
     ]
     if compared.against == "emulator":
@@ -251,6 +252,12 @@ def _without_media(text: Count | None) -> Iterator[str]:
     if text is not None and text.stand_ins:
         texts = "a short text in its place" if text.stand_ins == 1 else f"{text.stand_ins} short texts in their place"
         yield f"Without its media, {texts}: {text.total:,} counted."
+
+
+def _unseen(compared: Compared) -> Iterator[str]:
+    unseen = sum(map(is_unseen, compared.report.parts))
+    if unseen and Form.WHOLE in compared.counts:
+        yield f"Media only the service can see, {unseen} here, are weighed by their count."
 
 
 def _in_words(tally: Tally | None) -> str:

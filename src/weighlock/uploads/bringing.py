@@ -133,6 +133,8 @@ class Bringing:
                 if left_s <= LEASE_S / 3:
                     raise
                 self._renew(lease)
+                if wanted.told is not None:
+                    wanted.told("the service is still reading it")
         return file
 
     def _renewing(self, lease: Lease, progress: Progress | None) -> Progress:

@@ -95,7 +95,7 @@ class References:
             tenant: Whose bytes these are; another tenant's file of the same bytes is another file.
             sha256: In hex, where it is known already.
             progress: Told bytes arrived and bytes in all, where it is uploaded.
-            told: Told in words whenever that has to be tried again.
+            told: Told in words whenever that has to be tried again, or waited for.
             within_s: For everything; by size where left out.
 
         Raises:
@@ -175,7 +175,7 @@ class References:
             if lease is not None:
                 uploads += await self._bringing.brought(lease, wanted, remote)
             elif remote is None:
-                wait_s = await self._wait(wait_s, wanted.until)
+                wait_s = await self._wait(wait_s, wanted)
             elif entry is not None and (known := self._used(entry, remote, reused=not uploads)) is not None:
                 return known
 
@@ -208,11 +208,14 @@ class References:
             held=held,
         )
 
-    async def _wait(self, wait_s: float, until: float) -> float:
-        if self.io.monotonic() + wait_s > until:
+    async def _wait(self, wait_s: float, wanted: Wanted) -> float:
+        if self.io.monotonic() + wait_s > wanted.until:
             raise UploadFailed("somebody else is uploading the same file, and has not ended within the time")
         await self.io.sleep(wait_s * (0.5 + self.io.random() / 2))
-        return min(wait_s * 1.5, _LONGEST_POLL_S)
+        longer_s = min(wait_s * 1.5, _LONGEST_POLL_S)
+        if wanted.told is not None and wait_s < longer_s == _LONGEST_POLL_S:  # once, and not of a moment
+            wanted.told("somebody else is uploading the same file; waiting for that")
+        return longer_s
 
     def _copy(self, entry: Entry) -> Path | None:
         return self._copies.path(entry.key) if self._copies is not None and entry.copied else None

@@ -104,7 +104,8 @@ async def repaired(
             try:
                 return await send(request), request
             except (ServiceRefused, CountFailed) as error:
-                request = await mending.mended(request, error)
+                # The service has told its time by now: others may be known to be past their end as well.
+                request = await mending.freshened(await mending.mended(request, error))
     finally:
         await references.release(mending.renewed)
 

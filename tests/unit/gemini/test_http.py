@@ -10,10 +10,10 @@ import google.auth.credentials
 import httpx2
 import pytest
 
-from fake_io import FACES, Face, FakeClock
+from fake_io import FACES, START, Face, FakeClock
 from weighlock.errors import ConfigError, InputError, ServiceError, ServiceRefused, ServiceUnreachable
 from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
-from weighlock.gemini.errors import Cause
+from weighlock.gemini.errors import Cause, refusal
 from weighlock.gemini.http import Answer, Retry, Service, Target
 from weighlock.io import Io
 from weighlock.request import Backend
@@ -184,6 +184,14 @@ def test_a_success_that_says_nothing_is_no_success(face: Face, body: bytes) -> N
 
     assert isinstance(answer, ServiceRefused)
     assert answer.figures["service_status"] == 200
+
+
+def test_a_key_of_a_few_letters_is_hidden_as_a_word_and_makes_no_hole_in_others() -> None:
+    body = json.dumps({"error": {"message": "check the key 'k' (k=k)"}}).encode()
+
+    told = refusal(400, {}, body, START, ["k"])
+
+    assert str(told).endswith("check the key '[key hidden]' ([key hidden]=[key hidden])")
 
 
 @each_face
