@@ -77,6 +77,11 @@ class Fitted:
     """Where the deadline changed the plan."""
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether the policy changes nothing, so that any other would do no less."""
+        return not (self.plan.steps or self.works or self.plan.verdict.over)
+
+    @property
     def is_sendable(self) -> bool:
         """Whether the service takes it, once `works` are done and `to_upload` is uploaded, whatever the budget says."""
         screening = self.before.screening

@@ -12,13 +12,14 @@ from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
+from weighlock.planning.load import Load
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
 from weighlock.planning.shape import Shaped, copied, shaped, still_wrong, wishes_of, with_resolution
-from weighlock.planning.steps import Plan
+from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.stripping import without_metadata
 from weighlock.planning.weigh import Examined, Tally, Weighed
 from weighlock.report import Report
@@ -61,10 +62,14 @@ def fit(
     changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))
     to_send = _written(request, screening, sent, parts) if changed else screened
     level = next((p.controls.media_resolution for p in plan.parts if is_visual(p)), MediaResolution.UNSPECIFIED)
+    given = (*media, text)
+    before = replace(scales.report(given), screening=screened_so, confinement=confinement, counted=count)
+    same = all(new is old for new, old in zip(plan.parts, given, strict=True))
+    after = before if same else _retold(scales.report(plan.parts), before)
     return Fitted(
         request=with_resolution(to_send, level),
-        before=replace(scales.report([*media, text]), screening=screened_so, confinement=confinement, counted=count),
-        after=replace(scales.report(plan.parts), screening=screened_so, confinement=confinement, counted=count),
+        before=before,
+        after=after,
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
         obstacles=obstacles(plan, scales.rules, shaping),
@@ -75,6 +80,11 @@ def fit(
         to_upload=plan.placements,
         sent=sent_before(request, screening, plan, lambda asked: _text(asked, scales), scales.prices),
     )
+
+
+def _retold(report: Report, like: Report) -> Report:
+    """With all that the parts do not tell."""
+    return replace(report, screening=like.screening, confinement=like.confinement, counted=like.counted)
 
 
 def as_told(parts: Sequence[Weighed], told: Report | None) -> list[Weighed]:
@@ -131,9 +141,7 @@ def as_made(report: Report, fitted: Fitted, scales: Scales) -> tuple[Report, Pla
     to_upload = {
         at: fitted.to_upload.get(at) or replace(one, breaks_prefix=at in earlier) for at, one in placed.items()
     }
-    return replace(
-        after, screening=report.screening, confinement=report.confinement, counted=fitted.before.counted
-    ), to_upload
+    return replace(_retold(after, report), counted=fitted.before.counted), to_upload
 
 
 def _order(fitted: Fitted) -> list[int]:
@@ -216,6 +224,8 @@ def _planned(
     scales: Scales,
     shaping: Shaping,
 ) -> Plan:
+    if not media and not (verdict := scales.judge(Load.of([text]))).over:
+        return Plan(parts=(text,), steps=(), removed=frozenset(), verdict=verdict, wishes=(Wish(),))
     history, wishes = scales.endpoint.history, wishes_of(sent, media, scales.target)
     for one, part, wish in zip(sent, media, wishes, strict=True):
         demand_possible(one.part, part, wish.target, scales.rules, shaping)

@@ -10,7 +10,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weighlock.converters.formats import Origin
 from weighlock.errors import BudgetError, WeighlockError
 from weighlock.fitted import Fitted
 from weighlock.io import Io
@@ -24,6 +23,7 @@ from weighlock.settings import Mode, OnExceed
 
 if TYPE_CHECKING:
     from weighlock.budgets.ledger import Reservation
+    from weighlock.converters.formats import Origin
 
 
 class Stages:

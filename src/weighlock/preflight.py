@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from weighlock.context import whose
-from weighlock.converters.formats import Origin, read, written
+from weighlock.converters.formats import read, written
 from weighlock.errors import ConfigError, WindowExhausted
 from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from weighlock.budgets.hold import Store
     from weighlock.budgets.ledger import Ledger
     from weighlock.budgets.windows import Budget
+    from weighlock.converters.formats import Origin
     from weighlock.uploads.registry import Registry
 
 
@@ -182,7 +183,8 @@ class Preflight(Weigher):
                 looked = await self._looked(io, request, scales)
             with stages("plan"):
                 wished = await self._planned(io, looked, passage)
-                passage.plan = plan = wished if passage.enforces else fitted(looked, passage.sent_on)
+                applies = passage.enforces or wished.is_untouched
+                passage.plan = plan = wished if applies else fitted(looked, passage.sent_on)
             with stages("reserve"):
                 wished, plan = await self._reserved(io, looked, wished, plan, passage)
             with stages("transform"):

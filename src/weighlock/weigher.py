@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from weighlock.examiner import Examiner
 from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
+from weighlock.planning.cost import ServiceTier
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening, screen
@@ -30,6 +32,7 @@ from weighlock.rules import Controls, ModelRules, RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import Clip, Settings
 from weighlock.settings.amounts import parse_clip
+from weighlock.uploads.policy import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from weighlock.fitted import Fitted
@@ -95,6 +98,7 @@ class Weigher:
         if preload:
             load_price_list()
         self._examiner = Examiner(settings, preload=preload)
+        self._scales = lru_cache(maxsize=256)(partial(Scales, settings, self.rules))
 
     def close(self) -> None:
         """Ends the worker. A later call starts a new one."""
@@ -254,7 +258,8 @@ class Weigher:
 
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
-        return self.scales(replace(asked, model=asked.model or request.model))
+        tier = _tier(request) if asked.tier is ServiceTier.STANDARD else asked.tier
+        return self.scales(replace(asked, model=asked.model or request.model, tier=tier))
 
     def _screened(self, request: Request, scales: Scales) -> Screened:
         screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
@@ -308,7 +313,9 @@ class Weigher:
         Raises:
             ConfigError: no such endpoint.
         """
-        return Scales(self.settings, self.rules, asked or Asked())
+        asked = asked or Asked()
+        day = asked.on or datetime.now(UTC).date()
+        return self._scales(replace(asked, on=day, tenant=DEFAULT_TENANT, session=None))
 
 
 def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:
@@ -331,6 +338,12 @@ def _demand_answers(examined: Iterable[Examined]) -> None:
     for one in examined:
         if isinstance(one.error, ServiceError):
             raise one.error
+
+
+def _tier(request: Request) -> ServiceTier:
+    """How fast the request itself wants its answer; one nobody knows is priced as the standard one."""
+    words = str(request.carried.get("serviceTier", "")).lower().removeprefix("service_tier_")
+    return ServiceTier(words) if words in {*ServiceTier} else ServiceTier.STANDARD
 
 
 def _clip(words: Clip | str | None) -> Clip | None:

@@ -136,7 +136,7 @@ async def mended(
         ReferenceUnrecoverable, ServiceError: as `repaired`.
     """
     mending = _Mending(references, tenant, known)
-    return await mending.mended(request, refusal), mending.renewed
+    return await mending.freshened(await mending.mended(request, refusal)), mending.renewed
 
 
 class _Mending:
