@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from weighlock.errors import BudgetExceeded, MediaTooLarge, UnsupportedMedia, WeighlockError
+from weighlock.errors import BudgetExceeded, InputError, MediaTooLarge, UnsupportedMedia, WeighlockError
 from weighlock.media.work import Made, Work
 from weighlock.planning.admit import Decision, Verdict
 from weighlock.planning.cached import Cached, Sent, cached
@@ -17,11 +17,13 @@ from weighlock.planning.obstacles import Obstacle
 from weighlock.planning.placement import INLINE_ALL, Placements
 from weighlock.planning.screen import Screening
 from weighlock.planning.shape import Shaped
+from weighlock.planning.sharper import AsSent
 from weighlock.planning.steps import Plan, Step
 from weighlock.planning.weigh import Tally
 from weighlock.report import SCHEMA, Report, cost_dict, knobs, over_in_words, part_dict, scale_dict, verb
-from weighlock.request import Request
+from weighlock.request import Place, Request
 from weighlock.screening_report import screening_dict
+from weighlock.written import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,43 @@ class Fitted:
             label = self.after.parts[one.part].examined.label
             alike.setdefault((one.lever, one.words, one.knob), []).append(label)
         return [_obstacle(*stop, labels) for stop, labels in alike.items()]
+
+    # ---- some of its parts
+
+    def chosen(self, parts: Iterable[int | str]) -> tuple[int, ...]:
+        """Which media are meant, by number or by name.
+
+        Raises:
+            InputError: none, or one that is not there.
+        """
+        labels = [part.examined.label for part in self.after.parts[:-1]]
+        found = [at for one in parts for at, label in enumerate(labels) if one in (at, label)]
+        missing = [one for one in parts if one not in labels and one not in range(len(labels))]
+        if missing or not found:
+            told = ", ".join(labels[:_MOST_PARTS]) or "none"
+            raise InputError(f"no such medium: {plain(missing[0] if missing else '')!r}; the request holds {told}")
+        return tuple(dict.fromkeys(found))
+
+    def weight(self, parts: Iterable[int]) -> int:
+        """What these cost, by the likely estimate."""
+        return sum(self.after.parts[at].total.likely for at in parts)
+
+    def sent_media(self, parts: Iterable[int]) -> dict[Place, AsSent]:
+        """These media as the caller has them, and as they are sent; what hides in a tool's text is left out."""
+        found = {at: self.shaped[at].finding for at in parts}
+        return {
+            one.place: AsSent(part=one.part, weighed=self.plan.parts[at])
+            for at, one in found.items()
+            if one.hidden is None
+        }
+
+    def no_sharper(self, parts: Iterable[int]) -> BudgetExceeded:
+        """That they cannot be sent any sharper."""
+        names = ", ".join(self.after.parts[at].examined.label for at in parts)
+        scale = self.after.scale
+        return BudgetExceeded(
+            f"{scale.endpoint}: {names} cannot be sent any sharper within its limits", endpoint=scale.endpoint
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The receipt as JSON values, `schema` 1."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -25,6 +25,7 @@ from weighlock.holding import need_of, within
 from weighlock.io import AsyncIo, Io, SyncIo, run
 from weighlock.passage import Passage, Stages, with_count
 from weighlock.planning.counting import OnCountFailure, When
+from weighlock.planning.sharper import sharper
 from weighlock.prepared import PreparedRequest, Receipt
 from weighlock.report import Report
 from weighlock.request import Backend, Request
@@ -175,6 +176,26 @@ class Preflight(Weigher):
         """As `settle`, beside the event loop."""
         return await self._settled(self._async_io, ready, answer, error)
 
+    def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
+        """The request again with some parts as sharp as the budget allows: for an answer that could not read them.
+
+        It is a request of its own, to be settled too; its receipt holds that of the pass before.
+
+        Args:
+            ready: As it was sent.
+            parts: Which of them, by number or by name, as its receipt has them.
+
+        Raises:
+            BudgetExceeded: there is no room for them to be sharper than they were.
+            InputError: no such part.
+            As `prepare`.
+        """
+        return run(self._escalated(self._io, ready, parts))
+
+    async def aescalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
+        """As `escalate`, beside the event loop."""
+        return await self._escalated(self._async_io, ready, parts)
+
     async def _prepared(self, io: Io, request: Request, origin: Origin, asked: Asked) -> PreparedRequest:
         scales, stages = self._scales_for(request, asked), Stages(io)
         passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages)
@@ -302,6 +323,23 @@ class Preflight(Weigher):
             await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
         self._tell(receipt)
         return receipt
+
+    async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
+        """The first way that fits, and is sharper."""
+        before = ready.receipt.fitted
+        chosen, full = before.chosen(parts), None
+        weight = before.weight(chosen)
+        for request in sharper(before.original, before.sent_media(chosen), ready.scales.rules):
+            plan = await io.call(self.fit, request, ready.asked)
+            if not plan.fits or plan.weight(chosen) <= weight:
+                continue
+            try:
+                again = await self._prepared(io, request, ready.origin, ready.asked)
+            except WindowExhausted as error:
+                full = error
+                continue
+            return replace(again, receipt=replace(again.receipt, earlier=ready.receipt))
+        raise full or before.no_sharper(chosen)
 
     # ---- what the service counts
 
