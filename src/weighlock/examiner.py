@@ -29,6 +29,7 @@ from weighlock.planning.identify import Identified, identify, identify_bytes
 from weighlock.planning.weigh import Examined
 from weighlock.request import MediaPart, Modality, Uri
 from weighlock.settings import Confinement, Settings
+from weighlock.uploads.policy import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
@@ -108,10 +109,11 @@ class Examiner:
         cancelled: Callable[[], bool] | None = None,
         *,
         size_bytes: int | None = None,
+        owner: str = DEFAULT_TENANT,
     ) -> tuple[bytes, Made]:
-        """What a work makes of a medium, and its facts. Remembered by content, as long as the worker lives.
+        """What a work makes of a medium, and its facts. Remembered by tenant and content, as long as the worker lives.
 
-        `size_bytes` is how large it was when the work was planned.
+        `size_bytes` is how large it was when the work was planned, `owner` the tenant it is of.
 
         Raises:
             InputError: it cannot be read, or not be made into that, or is no longer what it was.
@@ -127,7 +129,7 @@ class Examiner:
                     f"it changed since it was weighed: {size_bytes:,} bytes, now {source.size_bytes:,}"
                 )
             found = _identified(source, part).mime or ""
-            return self._maker.make(source, found, work, Watch(progress=progress, cancelled=cancelled))
+            return self._maker.make(source, found, work, Watch(progress=progress, cancelled=cancelled), owner=owner)
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.

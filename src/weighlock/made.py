@@ -19,7 +19,7 @@ Medium = tuple[bytes, Made]
 
 
 class MadeMedia:
-    """A bounded store for one tenant. Thread-safe; what has not been asked for longest goes first."""
+    """A bounded store, whose keys name the tenant. Thread-safe; what has not been asked for longest goes first."""
 
     def __init__(self, max_bytes: int = _KEPT_BYTES) -> None:
         self.max_bytes = max_bytes

@@ -10,6 +10,7 @@ from weighlock.codecs.source import OpenSource
 from weighlock.errors import MalformedMedia
 from weighlock.made import MadeMedia
 from weighlock.media.work import Made, Work
+from weighlock.uploads.policy import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from weighlock.codecs import Prober
@@ -31,8 +32,10 @@ class Maker:
         """What the worker made goes with it: another may come with other codecs."""
         self._made.clear()
 
-    def make(self, source: OpenSource, mime: str, work: Work, watch: Watch) -> tuple[bytes, Made]:
-        """What a work makes of a medium, and its facts.
+    def make(
+        self, source: OpenSource, mime: str, work: Work, watch: Watch, *, owner: str = DEFAULT_TENANT
+    ) -> tuple[bytes, Made]:
+        """What a work makes of a medium, and its facts. `owner` is the tenant it is of: each has its own.
 
         Raises:
             InputError: it cannot be made into that, or it changed meanwhile.
@@ -40,7 +43,7 @@ class Maker:
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
         stamp = source.stamp()
-        key = (source.sha256(watch.refuse_if_cancelled), mime, work, self._encoding)
+        key = (owner, source.sha256(watch.refuse_if_cancelled), mime, work, self._encoding)
 
         def make() -> tuple[bytes, Made]:
             medium = self._make(source, mime, work, watch)

@@ -176,6 +176,14 @@ class Preflight(Weigher):
         """As `settle`, beside the event loop."""
         return await self._settled(self._async_io, ready, answer, error)
 
+    def release(self, ready: PreparedRequest) -> None:
+        """It will not be sent: nothing stays held for it."""
+        return run(self._released(self._io, ready))
+
+    async def arelease(self, ready: PreparedRequest) -> None:
+        """As `release`, beside the event loop."""
+        return await self._released(self._async_io, ready)
+
     def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The request again with some parts as sharp as the budget allows: for an answer that could not read them.
 
@@ -323,6 +331,10 @@ class Preflight(Weigher):
             await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
         self._tell(receipt)
         return receipt
+
+    async def _released(self, io: Io, ready: PreparedRequest) -> None:
+        await self._ledger_over(io).release(ready.reservation)
+        await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
 
     async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The first way that fits, and is sharper."""

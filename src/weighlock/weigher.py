@@ -249,7 +249,7 @@ class Weigher:
         return Doer(
             fitted=fitted,
             scales=scales or self._scales_for(fitted.original, asked),
-            make=self._examiner.made,
+            make=partial(self._examiner.made, owner=said.tenant),
             weigh=lambda request: self.weigh_request(request, said, standing=False),
             clock=self._clock,
             progress=progress,

@@ -20,6 +20,7 @@ from weighlock.errors import ConfigError, WeighlockError
 _COMMANDS = {
     "check": "what files are, what they would cost, and whether an endpoint admits them",
     "fit": "make a request fit its endpoint's limits, and say what it took",
+    "prepare": "the whole line in front of one request: fitted, held against its budgets, uploaded",
     "preview": "the picture or the frames as small as the model sees them, with what they cost",
     "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
