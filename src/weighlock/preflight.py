@@ -388,15 +388,25 @@ class Preflight(Weigher):
 
         return self._accounts.setdefault(id(io), Accounts(self.settings, io, self._uploads))
 
-    def _ledger_over(self, io: Io) -> Ledger:
+    @property
+    def store(self) -> Store:
+        """Where its budgets are kept, opened when it is first needed.
+
+        Raises:
+            ConfigError: it may not be where the settings have it.
+        """
         from weighlock.budgeting import store_of
-        from weighlock.budgets.ledger import Ledger
+
+        with self._opening:
+            if self._store is None:
+                self._store = store_of(self.settings)
+            return self._store
+
+    def _ledger_over(self, io: Io) -> Ledger:
+        from weighlock.budgets.ledger import Ledger, OnStoreFailure
 
         if (known := self._ledgers.get(id(io))) is None:
-            with self._opening:
-                if self._store is None:
-                    self._store = store_of(self.settings)
-            known = Ledger(io, self._store, on_failure=self.settings.state.on_failure)
+            known = Ledger(io, self.store, on_failure=OnStoreFailure.REJECT)
             known = self._ledgers.setdefault(id(io), known)
         return known
 

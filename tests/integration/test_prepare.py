@@ -1,0 +1,247 @@
+"""The line in front of a request and after it, against the emulator: one table through both faces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import films
+import media
+from emulated import Wire, called, inline, result, user
+from prepared import Face, settings
+from weighlock import context
+from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS
+from weighlock.emulator import Emulator
+from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
+from weighlock.prepared import Outcome
+
+MODEL = "gemini-3.5-flash"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Emulator]:
+    with Emulator(processing_s=0.0) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def emulator(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    running.reset()
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    return running
+
+
+@pytest.fixture(params=["blocking", "awaiting"])
+def awaits(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "awaiting")
+
+
+@pytest.fixture
+def wire(emulator: Emulator) -> Iterator[Wire]:
+    with closing(Wire(emulator)) as known:
+        yield known
+
+
+def body(*contents: Any, **fields: Any) -> bytes:
+    return json.dumps({"contents": [user(one) if isinstance(one, str) else one for one in contents], **fields}).encode()
+
+
+def ask(wire: Wire, sent: bytes, name: str = MODEL) -> dict[str, Any]:
+    answer = wire.http.post(f"/v1beta/models/{name}:generateContent", content=sent)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+DAY = "default: {model: gemini-3.5-flash, windows: {day: {prompt_tokens: 10000, cost_usd: 1}}}\n"
+
+
+def test_a_text_goes_as_it_came_and_pays_what_it_is_billed(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    sent = body("What is a weighlock?")
+    with Face(settings(tmp_path, DAY), awaits=awaits) as face:
+        ready = face.prepare(sent)
+        assert ready.body == sent
+        assert ready.receipt.outcome is Outcome.ADMITTED
+        (held,) = face.held().values()
+        assert held[PROMPT_TOKENS] == ready.receipt.fitted.after.total.high
+        answer = ask(wire, ready.body)
+        receipt = face.settle(ready, answer)
+        assert receipt.billed is not None
+        assert receipt.billed.usage.prompt == answer["usageMetadata"]["promptTokenCount"]
+        assert face.held() == {}
+        ((spent, _),) = face.counters().values()
+        assert spent[PROMPT_TOKENS] == receipt.billed.usage.prompt
+        assert spent["requests"] == 1
+        assert spent[MICRO_USD] > 0
+        again = face.settle(ready, answer)
+        assert again.billed == receipt.billed
+        assert face.counters() == {next(iter(face.counters())): (spent, {})}
+
+
+def test_what_windows_have_no_room_for_is_refused_with_a_time(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
+    with Face(
+        settings(tmp_path, "default: {model: gemini-3.5-flash, windows: {day: {requests: 2}}}\n"), awaits=awaits
+    ) as face:
+        kept = [face.prepare(body("a")), face.prepare(body("b"))]
+        with pytest.raises(WindowExhausted) as caught:
+            face.prepare(body("c"))
+        assert caught.value.figures["retry_after_s"] > 0
+        assert "windows.day.requests" in caught.value.message
+        face.release(kept[0])
+        face.prepare(body("c"))
+
+
+def test_a_window_with_less_room_makes_a_request_lighter(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
+    yaml = "default: {model: gemini-3.5-flash, windows: {day: {prompt_tokens: 1500}}}\n"
+    shot = media.picture((1920, 1080))
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        first = face.prepare(body(user("look", inline(shot, "image/png"))))
+        assert first.receipt.outcome is Outcome.ADMITTED
+        second = face.prepare(body(user("look", inline(shot, "image/png"))))
+        assert second.receipt.outcome is Outcome.SHAPED
+        assert second.receipt.saved_tokens > 0
+        ((_, held),) = face.counters().values()
+        assert held[PROMPT_TOKENS] <= 1500
+        with pytest.raises(WindowExhausted):
+            face.prepare(body(user("look", inline(shot, "image/png"))))
+
+
+def test_observing_tells_and_changes_nothing(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
+    yaml = "default: {model: gemini-3.5-flash, mode: observe, limits: {prompt_tokens: 600}, windows: {day: {prompt_tokens: 1500}}}\n"
+    sent = body(user("look", inline(media.picture((1920, 1080)), "image/png")))
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        ready = face.prepare(sent, model=MODEL)
+        assert ready.body == sent
+        assert ready.receipt.outcome is Outcome.WOULD_SHAPE
+        assert ready.receipt.wished.after.total.high <= 600 < ready.receipt.fitted.after.total.high
+        over = face.prepare(sent, model=MODEL)
+        assert over.receipt.outcome is Outcome.WOULD_REFUSE
+        assert "day.prompt_tokens" in over.receipt.codes
+        tight = settings(tmp_path, "default: {model: gemini-3.5-flash, mode: observe, limits: {prompt_tokens: 10}}\n")
+    with Face(tight, awaits=awaits) as face:
+        ready = face.prepare(sent, model=MODEL)
+        assert ready.body == sent
+        assert ready.receipt.outcome is Outcome.WOULD_REFUSE
+
+
+def test_observing_repairs_what_would_be_a_certain_400(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    wav = media.wav(1.0)
+    turns = [user("listen"), called("record"), user(result("record", inline(wav, "audio/wav")))]
+    with Face(settings(tmp_path, "default: {model: gemini-3.5-flash, mode: observe}\n"), awaits=awaits) as face:
+        ready = face.prepare(body(*turns, tools=[{"functionDeclarations": [{"name": "record"}]}]), model=MODEL)
+        assert b"audio/wav" not in ready.body or b"media_note" in ready.body
+        answer = ask(wire, ready.body)
+        assert face.settle(ready, answer).billed is not None
+
+
+def test_a_limit_is_held_by_levers_or_refused(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    sent = body(user("look", inline(media.picture((1920, 1080)), "image/png")))
+    for limit, outcome in ((100_000, Outcome.ADMITTED), (600, Outcome.SHAPED), (10, None)):
+        known = settings(tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: {limit}}}}}\n")
+        with Face(known, awaits=awaits) as face:
+            if outcome is None:
+                with pytest.raises(BudgetExceeded):
+                    face.prepare(sent)
+                continue
+            ready = face.prepare(sent)
+            assert ready.receipt.outcome is outcome
+            billed = face.settle(ready, ask(wire, ready.body)).billed
+            assert billed is not None
+            assert billed.usage.prompt <= limit
+            assert billed.underestimated == {}
+
+
+@pytest.mark.parametrize("policy", ["reject", "warn"])
+def test_without_shaping(emulator: Emulator, awaits: bool, tmp_path: Path, policy: str) -> None:
+    known = settings(tmp_path, f"default: {{model: {MODEL}, on_exceed: {policy}, limits: {{prompt_tokens: 600}}}}\n")
+    sent = body(user("look", inline(media.picture((1920, 1080)), "image/png")))
+    with Face(known, awaits=awaits) as face:
+        if policy == "reject":
+            with pytest.raises(BudgetExceeded):
+                face.prepare(sent)
+        else:
+            ready = face.prepare(sent)
+            assert ready.body == sent
+            assert ready.receipt.outcome is Outcome.WARNED
+            assert ready.receipt.codes == ("limits.prompt_tokens",)
+
+
+def test_what_is_too_large_goes_by_the_files_api_once(
+    emulator: Emulator, wire: Wire, awaits: bool, tmp_path: Path
+) -> None:
+    film = films.film(4.0)
+    yaml = f"default: {{model: {MODEL}}}\nuploads: {{inline_below: {{developer: 1KB}}}}\n"
+    sent = body(user("look", inline(film, "video/mp4")))
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        ready = face.prepare(sent)
+        assert b"fileUri" in ready.body
+        assert list(ready.receipt.uploads) == [0]
+        assert not ready.receipt.uploads[0].reused
+        billed = face.settle(ready, ask(wire, ready.body)).billed
+        assert billed is not None
+        again = face.prepare(sent)
+        assert again.receipt.uploads[0].reused
+        assert len([one for one in emulator.requests if one.path.startswith("/upload")]) <= 3
+
+
+def test_a_failed_call_is_charged_only_where_it_may_have_cost(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
+    class Refused(Exception):
+        code = 503
+
+    with Face(settings(tmp_path, DAY), awaits=awaits) as face:
+        face.settle(face.prepare(body("a")), error=Refused())
+        assert face.counters() == {}
+        ready = face.prepare(body("a"))
+        receipt = face.settle(ready, error=TimeoutError())
+        assert receipt.billed is not None
+        assert receipt.billed.estimated
+        ((spent, held),) = face.counters().values()
+        assert held == {}
+        assert spent[PROMPT_TOKENS] == ready.receipt.held[PROMPT_TOKENS]
+
+
+def test_whose_request_it_is_may_be_said_around_it(awaits: bool, tmp_path: Path) -> None:
+    yaml = "default: {model: gemini-3.5-flash}\nendpoints: {triage: {windows: {day: {requests: 5}}}}\n"
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        with context.endpoint("triage"), context.tenant("acme"), context.session("run 7"):
+            ready = face.prepare(body("a"))
+        assert ready.receipt.fitted.after.scale.endpoint == "triage"
+        assert (ready.asked.tenant, ready.asked.session) == ("acme", "run 7")
+        assert face.prepare(body("a")).receipt.fitted.after.scale.endpoint == "default"
+
+
+def test_what_cannot_be_sent_is_refused_and_holds_nothing(awaits: bool, tmp_path: Path) -> None:
+    with Face(settings(tmp_path, DAY), awaits=awaits) as face:
+        for broken in (
+            body(user(inline(b"MZ nothing known", "image/png"))),
+            b"{",
+            body(user({"inlineData": {"mimeType": "image/png", "data": "%%%"}})),
+        ):
+            with pytest.raises(InputError):
+                face.prepare(broken)
+        assert face.held() == {}
+
+
+def test_an_unreadable_part_is_sent_again_sharper(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    yaml = f"default: {{model: {MODEL}, limits: {{prompt_tokens: 700}}, windows: {{day: {{requests: 9}}}}}}\n"
+    sent = body(user("read this", inline(media.picture((1920, 1080)), "image/png")))
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        ready = face.prepare(sent)
+        face.settle(ready, ask(wire, ready.body))
+        with pytest.raises(BudgetExceeded):
+            face.escalate(ready, [0])
+        roomy = settings(tmp_path, f"default: {{model: {MODEL}, media: {{image: {{resolution: low}}}}}}\n")
+    with Face(roomy, awaits=awaits) as face:
+        ready = face.prepare(sent)
+        again = face.escalate(ready, [0])
+        assert again.receipt.fitted.after.total.likely > ready.receipt.fitted.after.total.likely
+        assert again.receipt.earlier is not None
+        assert again.receipt.as_dict()["earlier"]["id"] == ready.receipt.id
+        with pytest.raises(InputError, match="no such medium"):
+            face.escalate(ready, ["nothing.png"])
