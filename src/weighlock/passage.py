@@ -22,7 +22,7 @@ from weighlock.sending import Files
 from weighlock.settings import Mode, OnExceed
 
 if TYPE_CHECKING:
-    from weighlock.budgets.ledger import Reservation
+    from weighlock.budgets.reservation import Reservation
     from weighlock.converters.formats import Origin
 
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
+from weighlock.answers import Answers
 from weighlock.context import whose
 from weighlock.converters.formats import read, written
 from weighlock.errors import ConfigError, WindowExhausted
@@ -74,6 +75,7 @@ class Preflight(Weigher):
         self._registry: Registry | None = None
         self._ledgers: dict[int, Ledger] = {}
         self._store: Store | None = None
+        self._answers = Answers()
         self._listeners: list[Callable[[Receipt], None]] = []
         self._opening = threading.Lock()
 
@@ -205,7 +207,7 @@ class Preflight(Weigher):
         return await self._escalated(self._async_io, ready, parts)
 
     async def _prepared(self, io: Io, request: Request, origin: Origin, asked: Asked) -> PreparedRequest:
-        scales, stages = self._scales_for(request, asked), Stages(io)
+        scales, stages = self._scales_to_hold(request, asked), Stages(io)
         passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages)
         try:
             with stages("look"):
@@ -229,6 +231,14 @@ class Preflight(Weigher):
             raise
         self._tell(receipt)
         return passage.ready(request, receipt, origin, contents)
+
+    def _scales_to_hold(self, request: Request, asked: Asked) -> Scales:
+        """With the answer that is to be expected, where nobody says how long it will be."""
+        scales = self._scales_for(request, asked)
+        if asked.output_tokens is None and scales.endpoint.output_tokens.expected is None:
+            expected = self._answers.expected(scales.endpoint.name, scales.rules.model)
+            return scales if expected is None else self._scales_for(request, replace(asked, output_tokens=expected))
+        return scales
 
     async def _looked(self, io: Io, request: Request, scales: Scales) -> Looked:
         if any(request.media()):
@@ -327,6 +337,8 @@ class Preflight(Weigher):
             note = {"estimated": "yes"} if bill.estimated else {}
             settled = await ledger.commit(ready.reservation, bill.spent, note=note)
             receipt = ready.receipt.with_bill(bill, settled.underestimated)
+            if not bill.estimated:
+                self._answers.tell(ready.scales.endpoint.name, ready.scales.rules.model, bill.usage.output)
         finally:
             await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
         self._tell(receipt)
@@ -403,7 +415,8 @@ class Preflight(Weigher):
             return self._store
 
     def _ledger_over(self, io: Io) -> Ledger:
-        from weighlock.budgets.ledger import Ledger, OnStoreFailure
+        from weighlock.budgets.ledger import Ledger
+        from weighlock.budgets.reservation import OnStoreFailure
 
         if (known := self._ledgers.get(id(io))) is None:
             known = Ledger(io, self.store, on_failure=OnStoreFailure.REJECT)

@@ -24,7 +24,7 @@ from weighlock.settling import Bill
 from weighlock.uploads.references import Reference
 
 if TYPE_CHECKING:
-    from weighlock.budgets.ledger import Reservation
+    from weighlock.budgets.reservation import Reservation
     from weighlock.converters.formats import Origin
 
 

@@ -94,7 +94,7 @@ class Scales:
         self.deadline_s = self.endpoint.prepare_deadline_s if asked.deadline_s is None else asked.deadline_s
         self.controls = asked.controls or Controls()
         self.clip, self.content = asked.clip, asked.content
-        expected = self.endpoint.output_tokens.expected
+        expected = self.endpoint.output_tokens.expected or 0
         self.output_tokens = expected if asked.output_tokens is None else asked.output_tokens
         self.rules = rules.for_model(self.model, self.backend, day)
         self.hint = None if self.rules.known else rules.suggestion(self.model)

@@ -59,8 +59,11 @@ class Ledger:
         *,
         lasts_s: float,
         note: Mapping[str, str] = _NO_NOTE,
+        binding: bool = True,
     ) -> Reservation:
         """Holds a need in all budgets at once. Known already by its id, the hold stays as it is.
+
+        Not `binding`, nothing refuses it: what is over shows in its `standings`.
 
         Args:
             hold_id: Unique to the request.
@@ -82,20 +85,25 @@ class Ledger:
             reserved_at=self._io.now(),
             expires_at=self._io.now() + timedelta(seconds=lasts_s),
             note=note,
+            binding=binding,
         )
+        if not wanted.budgets:
+            return wanted
         try:
             now = await self._now()
             await self._pay()
             wanted = replace(wanted, reserved_at=now, expires_at=now + timedelta(seconds=lasts_s))
             pairs = capped(budgets, now)
-            outcome = await self._held(wanted.hold, tuple(cap for _, cap in pairs))
+            every = tuple(cap for _, cap in pairs)
+            outcome = await self._held(wanted.hold, every if binding else ())
+            standings = outcome.standings if binding else await self._ask(self._store.standings, every)
         except BudgetStoreUnavailable as error:
             return self._unverified(wanted, error)
         if outcome.refused:
             raise await self._exhausted(pairs, outcome, need, now, note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise ValueError(f"the request {hold_id!r} is {outcome.state} already; another one needs another id")
-        return replace(wanted, standings=outcome.standings)
+        return replace(wanted, standings=standings)
 
     async def adjust(self, reservation: Reservation, need: Amounts) -> Reservation:
         """Another need in the place of what is held. What grows has to fit; refused, the hold stays as it was.
@@ -107,12 +115,13 @@ class Ledger:
         """
         _demand_whole(need)
         wanted = replace(reservation, need=dict(need))
-        if reservation.unverified:
+        if reservation.unverified or not reservation.budgets:
             return wanted
         try:
             now = await self._now()
             pairs = capped(reservation.budgets, now, reservation.reserved_at)
-            outcome = await self._ask(self._store.adjust, reservation.id, need, tuple(cap for _, cap in pairs))
+            every = tuple(cap for _, cap in pairs) if reservation.binding else ()
+            outcome = await self._ask(self._store.adjust, reservation.id, need, every)
         except BudgetStoreUnavailable as error:
             return self._unverified(wanted, error)
         if outcome.refused:
@@ -120,11 +129,11 @@ class Ledger:
             raise await self._exhausted(pairs, outcome, growth, now, reservation.note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise BudgetError("the hold of this request was over before it was sent", state=outcome.state)
-        return replace(wanted, standings=outcome.standings)
+        return replace(wanted, standings=outcome.standings or reservation.standings)
 
     async def extend(self, reservation: Reservation, lasts_s: float) -> Reservation:
         """The hold for so long from now, where it is not over. Where the store cannot be asked it ends as it would."""
-        if reservation.unverified:
+        if reservation.unverified or not reservation.budgets:
             return reservation
         try:
             expires_at = await self._now() + timedelta(seconds=lasts_s)
@@ -173,7 +182,7 @@ class Ledger:
     async def _settled(self, reservation: Reservation, book: Callable[[], Outcome], used: Amounts) -> Settled:
         owed, state = False, None
         try:
-            state = (await self._ask(book)).state
+            state = (await self._ask(book)).state if reservation.budgets else None
         except BudgetStoreUnavailable:
             owed = True
         except BaseException:  # the caller leaves; the bill stays
@@ -243,7 +252,7 @@ class Ledger:
         return read + timedelta(seconds=self._io.monotonic() - at)
 
     def _unverified(self, wanted: Reservation, error: BudgetStoreUnavailable) -> Reservation:
-        if self._on_failure is OnStoreFailure.REJECT:
+        if self._on_failure is OnStoreFailure.REJECT and wanted.binding:
             raise error
         with self._lock:
             self.unverified += 1

@@ -36,6 +36,8 @@ class Reservation:
     standings: tuple[Standing, ...] = ()
     """Of every cap, with this request in it."""
     note: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    binding: bool = True
+    """Whether a budget without room refuses it."""
     unverified: bool = False
     """Admitted without asking the store."""
 

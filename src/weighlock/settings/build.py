@@ -113,7 +113,7 @@ def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Accou
         model=values["model"],
         account=next(iter(accounts.values())) if account is None else accounts[account],
         models=None if models is None else tuple(models),
-        output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
+        output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected")),
         count=CountPolicy(**{key: value for key, value in (values.get("count") or {}).items() if value is not None}),
         limits=_limits(values.get("limits") or {}),
         windows=_windows(values.get("windows") or {}),

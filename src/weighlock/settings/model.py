@@ -126,8 +126,9 @@ class History:
 class OutputTokens:
     """What a request is priced for beyond its prompt."""
 
-    expected: int = 0
-    """Tokens of answer and thinking; 0 prices the input alone."""
+    expected: int | None = None
+    """Tokens of answer and thinking; 0 prices the input alone. `None` is what the last answers were, once 20 are known,
+    and until then 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -345,7 +345,7 @@ def test_the_time_of_a_shared_store_is_read_once_a_minute() -> None:
         async with FakeAsyncIo(clock) as io:
             ledger, made = Ledger(io, store), []
             for at in range(4):
-                made.append(await ledger.reserve(str(at), {"requests": 1}, [], lasts_s=1))
+                made.append(await ledger.reserve(str(at), {"requests": 1}, [SESSION], lasts_s=1))
                 clock.passed_s += 30
             return made
 
