@@ -12,7 +12,7 @@ from unittest.mock import patch
 from weighlock.codecs import job
 from weighlock.codecs.encoding import Encoding
 from weighlock.codecs.outcome import Outcome
-from weighlock.codecs.source import spooled
+from weighlock.codecs.spool import spooled
 from weighlock.codecs.window import Window
 from weighlock.media.work import AudioWork, VideoWork
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 
 from weighlock.codecs.encoding import Rate
 
-TRIES = 3
-"""How often a medium that came out with too many bytes is encoded again, in fewer bits."""
 _SOUND_SHARE = Fraction(1, 3)
 _HEADER_BYTES = 4_096
 _INDEX_BYTES = 24

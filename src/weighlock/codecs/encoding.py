@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TRIES = 3
+"""How often a medium that came out with too many bytes is encoded again, in fewer bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -15,7 +15,7 @@ from weighlock.codecs import answers, kinds, orders, wire
 from weighlock.codecs.limits import Confinement, ProbeLimits
 from weighlock.codecs.places import Places
 from weighlock.codecs.program import GRACE_S, NOBODY, Program, ProgramEnded, Watch, ask_once, fork_available
-from weighlock.codecs.source import spooled
+from weighlock.codecs.spool import spooled
 from weighlock.errors import ConfinementUnavailable, MalformedMedia, ProberUnavailable
 from weighlock.media.facts import Probed
 from weighlock.media.work import Work

@@ -25,9 +25,11 @@ _CHUNK = 65536
 _MAPPED_BYTES = 2**20
 
 _BOOT = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from weighlock.codecs import worker; worker.{entry}()"
+    "import gc, json, sys; gc.disable(); sys.path[:] = json.loads(sys.argv.pop(1)); "
+    "from weighlock.codecs import worker; worker.{entry}()"
 )
-"""Run under `-I`, which ignores the environment and the working directory; the host's import path is handed over."""
+"""Run under `-I` and `-S`: environment, working directory and site count for nothing, the host's import path is handed
+over. No garbage is collected until `job.prepare` allows it."""
 
 
 GLANCE_S = 0.05
@@ -233,15 +235,16 @@ def _command(entry: str) -> list[str]:
     if not sys.executable:
         raise ProberUnavailable("the probing worker needs a Python executable, and sys.executable is empty")
     path = [folder for folder in sys.path if folder and Path(folder).is_absolute()]
-    return [sys.executable, "-I", "-c", _BOOT.format(entry=entry), json.dumps(path)]
+    return [sys.executable, "-I", "-S", "-c", _BOOT.format(entry=entry), json.dumps(path)]
 
 
 def _environment() -> dict[str, str]:
     """Nothing but what the loader needs: API keys in the host's environment are none of the worker's business."""
     kept = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
     # Without a home named, Python looks it up in the user database. FFmpeg's tables of a long film grow in place
-    # where glibc maps them; elsewhere they are copied and leave holes.
-    always = {"HOME": "/", "MALLOC_MMAP_THRESHOLD_": str(_MAPPED_BYTES)}
+    # where glibc maps them; elsewhere they are copied and leave holes. What packets and reads take and give back again
+    # stays with the process.
+    always = {"HOME": "/", "MALLOC_MMAP_THRESHOLD_": str(_MAPPED_BYTES), "MALLOC_TRIM_THRESHOLD_": str(_MAPPED_BYTES)}
     return {**always, **{name: os.environ[name] for name in kept if name in os.environ}}
 
 

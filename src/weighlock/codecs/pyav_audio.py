@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
-from weighlock.codecs.allotted import TRIES, fewer
-from weighlock.codecs.encoding import Encoding
+from weighlock.codecs.allotted import fewer
+from weighlock.codecs.encoding import TRIES, Encoding
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pyav_film import Film, exact

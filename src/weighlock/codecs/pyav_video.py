@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
-from weighlock.codecs.allotted import TRIES, Allotment, fewer
+from weighlock.codecs.allotted import Allotment, fewer
+from weighlock.codecs.encoding import TRIES
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.pyav_film import Film, exact

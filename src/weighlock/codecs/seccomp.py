@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 import sys
 from functools import cache
@@ -71,12 +70,12 @@ def warm_up() -> None:
     """Do all of `seal` that can be done ahead, in the process that will be sealed."""
     if supported():
         _c_library()
-        allow_list(platform.machine(), os.getpid())
+        allow_list(os.uname().machine, os.getpid())
 
 
 def supported() -> bool:
     """Whether the filter is written for this system and machine; the kernel may still refuse it."""
-    return sys.platform == "linux" and platform.machine() in _SYSCALLS and sys.maxsize > 2**32
+    return sys.platform == "linux" and os.uname().machine in _SYSCALLS and sys.maxsize > 2**32
 
 
 @cache
@@ -162,7 +161,7 @@ def seal() -> None:
     Raises:
         OSError: the kernel has no seccomp filters, or refused this one.
     """
-    code = allow_list(platform.machine(), os.getpid())
+    code = allow_list(os.uname().machine, os.getpid())
     buffer = ctypes.create_string_buffer(code, len(code))
     program = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p).value)
     prctl(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.cast(ctypes.pointer(program), ctypes.c_void_p))

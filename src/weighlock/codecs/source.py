@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from weighlock.codecs.spool import spooled
 from weighlock.encoded import Base64
 from weighlock.errors import MalformedMedia, MediaTooLarge, UnreadableSource
 
@@ -56,6 +56,8 @@ class OpenSource:
 
     def sha256(self, glance: Callable[[], None]) -> bytes:
         """Of its content, in memory that does not grow with it. `glance` is called for every MiB, and may raise."""
+        import hashlib  # loads OpenSSL, which who only looks need not wait for
+
         digest = hashlib.sha256()
         for offset in range(0, self.size_bytes, _CHUNK_BYTES):
             glance()
@@ -179,22 +181,3 @@ def _reason(error: OSError, path: Path) -> str:
             return "is a socket or a device without a driver; name a regular file, or pipe its bytes to `-`"
         case _:
             return f"cannot be opened: {error.strerror or error}"
-
-
-def spooled(data: bytes | bytearray | memoryview) -> int:
-    """A descriptor of a nameless file that holds `data`, in memory where the system can; the caller closes it."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("weighlock", os.MFD_CLOEXEC)
-    else:
-        import tempfile
-
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    view = memoryview(data)
-    try:
-        while view:
-            view = view[os.write(fd, view) :]
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd

@@ -6,10 +6,11 @@ Times are in ticks of the stream; a picture is known by its number in file order
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import accumulate, pairwise
 from operator import eq
 
 
@@ -54,9 +55,9 @@ class Timeline:
     def is_shown(self, number: int) -> bool:
         return not self.flags[number] & self.HIDDEN
 
-    def in_order(self) -> list[int]:
-        """The shown pictures in the order they are shown."""
-        return sorted((n for n in range(len(self)) if self.is_shown(n)), key=self.pts.__getitem__)
+    def shown(self) -> Iterator[tuple[int, int]]:
+        """(time, number) of the pictures that are shown, in file order."""
+        return ((at, n) for n, at in enumerate(self.pts) if self.is_shown(n))
 
     @property
     def reliable(self) -> bool:
@@ -72,21 +73,20 @@ class Timeline:
 
     def end(self, *, usual: int = 1) -> int:
         """When the last picture ceases to be shown, which lasts `usual` ticks if nothing says how long."""
-        order = self.in_order()
-        if not order:
+        last = max(self.shown(), default=None)
+        if last is None:
             return 0
-        last = self.pts[order[-1]]
-        lasts = self.last_duration or (last - self.pts[order[-2]] if len(order) > 1 else 0)
-        return last + (lasts or usual)
+        before = max((at for at, n in self.shown() if n != last[1]), default=last[0])
+        return last[0] + (self.last_duration or last[0] - before or usual)
 
-    def decode_times(self) -> list[int]:
+    def decode_times(self) -> Sequence[int]:
         """A decode time for every packet, rising and never behind its picture's time, whatever the file says."""
-        rising = all(a < b for a, b in zip(self.dts, self.dts[1:], strict=False))
+        rising = all(a < b for a, b in pairwise(self.dts))
         if rising and NO_TIME not in self.dts and all(d <= p for d, p in zip(self.dts, self.pts, strict=True)):
-            return list(self.dts)
-        times = sorted(self.pts)
+            return self.dts
+        times = array("q", sorted(self.pts))
         delay = max((time - shown for time, shown in zip(times, self.pts, strict=True)), default=0)
-        return [time - delay for time in times]
+        return array("q", (time - delay for time in times))
 
 
 NO_TIME = -(1 << 63)
@@ -105,10 +105,18 @@ class Choice:
 
 
 def shown_at(timeline: Timeline, instants: Sequence[int]) -> list[int]:
-    """For each instant, in ticks and rising, the number of the picture shown then; before the first, the first."""
-    order = timeline.in_order()
-    times = [timeline.pts[n] for n in order]
-    return [order[max(0, bisect_right(times, instant) - 1)] for instant in instants]
+    """For each instant, in ticks and rising, the number of the picture shown then; before the first, the first.
+
+    A picture is noted at the first instant that sees it, the latest of those noted there stays, and is shown until a
+    later one is: what this takes depends on the instants, not on how long the film is.
+    """
+    newest: list[tuple[int, int] | None] = [None] * len(instants)
+    for picture in timeline.shown():
+        place = bisect_left(instants, picture[0])
+        if place < len(instants):
+            newest[place] = max(picture, newest[place] or picture)
+    first = min(timeline.shown())
+    return [number for _, number in accumulate((seen or first for seen in newest), max)]
 
 
 def choose(timeline: Timeline, targets: Sequence[int]) -> Choice:

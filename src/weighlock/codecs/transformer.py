@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,14 +12,13 @@ from types import TracebackType
 from typing import Self
 
 from weighlock.codecs import answers, orders, promises, wire
-from weighlock.codecs.allotted import TRIES
-from weighlock.codecs.encoding import Encoding
+from weighlock.codecs.encoding import TRIES, Encoding
 from weighlock.codecs.limits import MakeLimits
 from weighlock.codecs.outcome import Outcome
 from weighlock.codecs.places import Places
 from weighlock.codecs.prober import Prober, refuse_unless_it_lived
 from weighlock.codecs.program import Watch
-from weighlock.codecs.source import spooled
+from weighlock.codecs.spool import spooled
 from weighlock.errors import InputError, TransformFailed
 from weighlock.media.facts import AudioFacts, Probed, VideoFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, Made, StillsWork, VideoWork, Work
@@ -202,28 +200,19 @@ def make_file(
     Raises:
         OSError: one of the two cannot be opened or written.
     """
-    # Flushed before it gets its name, in the folder it will stand in, so that the renaming is one step.
-    with (
-        source.open("rb") as file,
-        tempfile.NamedTemporaryFile(dir=target.parent, prefix=".weighlock-", delete=False) as made_here,
-    ):
+    # In the folder it will stand in, so that the renaming is one step.
+    beside = target.parent / f".weighlock-{os.urandom(8).hex()}"
+    with source.open("rb") as file, beside.open("x+b") as made_here:
         try:
             made = transformer.make(
                 file.fileno(), size_bytes=os.fstat(file.fileno()).st_size, mime=mime, work=work,
                 out=made_here.fileno(), progress=progress, cancelled=cancelled,
             )  # fmt: skip
-            Path(made_here.name).chmod(0o666 & ~_umask())
-            Path(made_here.name).replace(target)
+            beside.replace(target)
         except BaseException:
-            Path(made_here.name).unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
             raise
     return made
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 @contextmanager

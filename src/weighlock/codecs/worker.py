@@ -244,6 +244,7 @@ def main() -> None:
     seccomp.warm_up()
     control.send(HELLO)
     Worker(control).serve()
+    os._exit(0)  # nothing is left to do, and Python would take itself down piece by piece
 
 
 def main_once() -> None:

@@ -32,6 +32,8 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
+    """Of a picture, or the first of an animation."""
+
     width_px: int
     height_px: int
     orientation: int = 1
@@ -43,6 +45,8 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioFacts:
+    """Of sound; its longest track is the one described."""
+
     duration_s: float
     duration_high_s: float
     duration_source: FactSource
@@ -55,6 +59,8 @@ class AudioFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoFacts:
+    """Of a film: its largest track of pictures, and all of its sound."""
+
     width_px: int
     height_px: int
     duration_s: float
@@ -85,6 +91,8 @@ class PageRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
+    """Of a PDF."""
+
     pages: int
     """Leaves of the page tree, never its `/Count`."""
     pages_high: int

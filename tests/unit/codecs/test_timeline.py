@@ -23,6 +23,22 @@ def test_the_picture_shown_is_the_last_one_that_has_begun() -> None:
     assert [GROUPS.pts[n] for n in shown_at(GROUPS, [-5, 0, 2, 3, 99])] == [0, 0, 2, 3, 7]
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=40),
+    st.lists(st.integers(-5, 70), max_size=20).map(sorted),
+)
+def test_of_many_pictures_each_instant_sees_the_latest_shown_one_in_any_order(
+    pictures: list[tuple[int, bool]], instants: list[int]
+) -> None:
+    hidden = tuple(n for n, (_, is_hidden) in enumerate(pictures[1:], 1) if is_hidden)
+    found = timeline(*((at, False) for at, _ in pictures), hidden=hidden)
+
+    seen = shown_at(found, instants)
+
+    order = sorted((at, n) for n, (at, _) in enumerate(pictures) if n not in hidden)
+    assert seen == [max((p for p in order if p[0] <= instant), default=order[0])[1] for instant in instants]
+
+
 def test_hidden_pictures_are_never_shown() -> None:
     edited = timeline((0, True), (1, False), (2, False), hidden=(0, 1))
 
@@ -53,7 +69,7 @@ def test_times_that_are_missing_or_all_the_same_are_not_relied_on() -> None:
 def test_made_up_decode_times_rise_and_precede_their_pictures(times: list[int], data: st.DataObject) -> None:
     found = timeline(*((at, False) for at in times))
 
-    decoded = found.decode_times()
+    decoded = list(found.decode_times())
 
     assert decoded == sorted(decoded)
     assert len(set(decoded)) == len(decoded)
