@@ -51,21 +51,24 @@ class Face:
         self.close()
 
     def prepare(self, *given: Any, **said: Any) -> PreparedRequest:
-        return self._either(self.preflight.prepare, self.preflight.aprepare, *given, **said)
+        ready: PreparedRequest = self._either(self.preflight.prepare, self.preflight.aprepare, *given, **said)
+        return ready
 
     def settle(self, *given: Any, **said: Any) -> Receipt:
-        return self._either(self.preflight.settle, self.preflight.asettle, *given, **said)
+        receipt: Receipt = self._either(self.preflight.settle, self.preflight.asettle, *given, **said)
+        return receipt
 
     def release(self, ready: PreparedRequest) -> None:
         self._either(self.preflight.release, self.preflight.arelease, ready)
 
     def escalate(self, *given: Any) -> PreparedRequest:
-        return self._either(self.preflight.escalate, self.preflight.aescalate, *given)
+        ready: PreparedRequest = self._either(self.preflight.escalate, self.preflight.aescalate, *given)
+        return ready
 
     def counters(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Spent and held, by counter; without what is zero."""
         store = self.preflight.store
-        found = {}
+        found: dict[str, tuple[Amounts, Amounts]] = {}
         for key, (spent, held) in store.counters().items():
             left = ({n: v for n, v in spent.items() if v}, {n: v for n, v in held.items() if v})
             if any(left):

@@ -32,4 +32,4 @@ class Answers:
             return None
         tokens = known[-(-len(known) * 95 // 100) - 1]
         step = 10 ** max(0, len(str(tokens)) - 2)
-        return -(-tokens // step) * step
+        return int(-(-tokens // step) * step)

@@ -51,6 +51,8 @@ class Passage:
     asked: Asked
     scales: Scales
     stages: Stages
+    holds: bool = True
+    """Whether something is set aside for it."""
     files: Files = field(default_factory=Files)
     reservation: Reservation | None = None
     plan: Fitted | None = None

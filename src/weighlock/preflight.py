@@ -20,7 +20,7 @@ from uuid import uuid4
 from weighlock.answers import Answers
 from weighlock.context import whose
 from weighlock.converters.formats import read, written
-from weighlock.errors import ConfigError, WindowExhausted
+from weighlock.errors import ConfigError, ServiceRefused, WindowExhausted
 from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
 from weighlock.io import AsyncIo, Io, SyncIo, run
@@ -32,10 +32,11 @@ from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import Controls, RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.sending import brought, let_go
+from weighlock.sending import brought, known_bytes, let_go
 from weighlock.settings import Clip, OnExceed, Settings, load
-from weighlock.settling import bill_of, costs_nothing
+from weighlock.settling import bill_of, costs_nothing, refusal_in
 from weighlock.uploads.policy import DEFAULT_TENANT
+from weighlock.uploads.repair import mended
 from weighlock.weigher import Looked, Parts, Weigher, fitted
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Preflight(Weigher):
         tenant: str | None = None,
         session: str | None = None,
         asked: Asked | None = None,
+        holds: bool = True,
     ) -> PreparedRequest:
         """What may be sent in the place of a request, and what was set aside for it; to be settled after the call.
 
@@ -135,6 +137,7 @@ class Preflight(Weigher):
             tenant: Whose request it is, for the tenants' budgets; what is uploaded for one is nobody else's.
             session: Which run of an agent it is part of.
             asked: What else a caller may say.
+            holds: Whether something is set aside for it. What is weighed and limited only needs no settling.
 
         Raises:
             BudgetExceeded: a limit of one request is broken, and nothing the endpoint allows brings it under.
@@ -144,7 +147,8 @@ class Preflight(Weigher):
             ServiceError: an upload failed, the budgets cannot be asked, the worker could not be started.
         """
         request, origin = read(contents, config, model=model)
-        return run(self._prepared(self._io, request, origin, _said(asked, model, endpoint, tenant, session)))
+        said = _said(asked, model, endpoint, tenant, session)
+        return run(self._prepared(self._io, request, origin, said, holds=holds))
 
     async def aprepare(
         self,
@@ -156,12 +160,21 @@ class Preflight(Weigher):
         tenant: str | None = None,
         session: str | None = None,
         asked: Asked | None = None,
+        holds: bool = True,
     ) -> PreparedRequest:
         """As `prepare`, beside the event loop. Broken off anywhere, nothing stays held."""
         request, origin = read(contents, config, model=model)
-        return await self._prepared(self._async_io, request, origin, _said(asked, model, endpoint, tenant, session))
+        said = _said(asked, model, endpoint, tenant, session)
+        return await self._prepared(self._async_io, request, origin, said, holds=holds)
 
-    def settle(self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None) -> Receipt:
+    def settle(
+        self,
+        ready: PreparedRequest,
+        answer: Any = None,
+        *,
+        error: BaseException | None = None,
+        partial: bool = False,
+    ) -> Receipt:
         """The receipt with what the call cost, which is charged in the place of what was held. Once; again, it is told.
 
         Args:
@@ -169,14 +182,38 @@ class Preflight(Weigher):
             answer: What came back: the SDK's response, a body, its `usageMetadata`, or the chunks of a stream in order.
                 Where it does not say what it cost, what was held is charged, and flagged as estimated.
             error: What came in its place. What the service refused costs nothing; what nobody knows of, what was held.
+            partial: The answer was broken off: it is charged at least as long as was expected.
         """
-        return run(self._settled(self._io, ready, answer, error))
+        return run(self._settled(self._io, ready, answer, error, partial))
 
     async def asettle(
-        self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None
+        self,
+        ready: PreparedRequest,
+        answer: Any = None,
+        *,
+        error: BaseException | None = None,
+        partial: bool = False,
     ) -> Receipt:
         """As `settle`, beside the event loop."""
-        return await self._settled(self._async_io, ready, answer, error)
+        return await self._settled(self._async_io, ready, answer, error, partial)
+
+    def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
+        """What may be sent once more after the service refused it for a file: that file is uploaded again, and every
+        reference to it is rewritten. Once a request; `None` where that is no help, and the error stands.
+
+        Args:
+            ready: As it was sent. What comes in its place is settled in its place.
+            error: The SDK's `APIError`, or our `ServiceRefused`.
+
+        Raises:
+            ReferenceUnrecoverable: the file is gone, and nobody here has its bytes.
+            ServiceError: it cannot be uploaded again.
+        """
+        return run(self._mended(self._io, ready, error))
+
+    async def amend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
+        """As `mend`, beside the event loop."""
+        return await self._mended(self._async_io, ready, error)
 
     def release(self, ready: PreparedRequest) -> None:
         """It will not be sent: nothing stays held for it."""
@@ -206,9 +243,11 @@ class Preflight(Weigher):
         """As `escalate`, beside the event loop."""
         return await self._escalated(self._async_io, ready, parts)
 
-    async def _prepared(self, io: Io, request: Request, origin: Origin, asked: Asked) -> PreparedRequest:
+    async def _prepared(
+        self, io: Io, request: Request, origin: Origin, asked: Asked, *, holds: bool = True
+    ) -> PreparedRequest:
         scales, stages = self._scales_to_hold(request, asked), Stages(io)
-        passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages)
+        passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages, holds=holds)
         try:
             with stages("look"):
                 looked = await self._looked(io, request, scales)
@@ -327,13 +366,16 @@ class Preflight(Weigher):
             await self._ledger_over(io).release(passage.reservation)
         await let_go(passage.files.all, passage.scales.endpoint.account, self._accounts_over(io))
 
-    async def _settled(self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None) -> Receipt:
+    async def _settled(
+        self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None, partial: bool
+    ) -> Receipt:
         ledger = self._ledger_over(io)
         try:
             if error is not None and costs_nothing(error):
                 await ledger.release(ready.reservation)
                 return ready.receipt
-            bill = bill_of(answer, ready.receipt.fitted.after, ready.scales, ready.reservation.need)
+            sent, held = ready.receipt.fitted.after, ready.reservation.need
+            bill = bill_of(answer, sent, ready.scales, held, partial=partial)
             note = {"estimated": "yes"} if bill.estimated else {}
             settled = await ledger.commit(ready.reservation, bill.spent, note=note)
             receipt = ready.receipt.with_bill(bill, settled.underestimated)
@@ -343,6 +385,20 @@ class Preflight(Weigher):
             await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
         self._tell(receipt)
         return receipt
+
+    async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
+        refused, account = refusal_in(error, io.now()), ready.scales.endpoint.account
+        if refused is None or ready.mended or account.backend is Backend.VERTEX:
+            return None
+        try:
+            references = self._accounts_over(io).references(account)
+            known = known_bytes(ready.receipt.fitted, ready.files.by_part)
+            request, renewed = await mended(references, ready.asked.tenant, ready.request, refused, known)
+        except (ServiceRefused, ConfigError):  # it is about something else, or nobody here has the key
+            return None
+        ready.files.renewed += renewed
+        contents, config = await io.call(written, request, ready.origin)
+        return replace(ready, request=request, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
         await self._ledger_over(io).release(ready.reservation)
@@ -416,17 +472,18 @@ class Preflight(Weigher):
 
     def _ledger_over(self, io: Io) -> Ledger:
         from weighlock.budgets.ledger import Ledger
-        from weighlock.budgets.reservation import OnStoreFailure
 
         if (known := self._ledgers.get(id(io))) is None:
-            known = Ledger(io, self.store, on_failure=OnStoreFailure.REJECT)
+            known = Ledger(io, self.store, on_failure=self.settings.state.on_failure)
             known = self._ledgers.setdefault(id(io), known)
         return known
 
     def _budgets(self, passage: Passage) -> Sequence[Budget]:
+        if not passage.holds:
+            return ()
         from weighlock.budgeting import budgets_for
 
-        return budgets_for(self.settings, passage.scales.endpoint, passage.asked.tenant, passage.session)
+        return budgets_for(self.settings, passage.scales.endpoint.name, passage.asked.tenant, passage.session)
 
     def _tell(self, receipt: Receipt | None) -> None:
         """Whoever listens. What goes wrong there is not the request's."""

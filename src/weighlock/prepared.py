@@ -172,6 +172,8 @@ class PreparedRequest:
     """What it was read from."""
     files: Files = field(default_factory=Files, repr=False)
     """What it refers to at the service."""
+    mended: bool = False
+    """Whether a file of it was replaced after the service refused it."""
 
     @property
     def body(self) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from weighlock.budgets.hold import Amounts
-from weighlock.errors import ServiceUnreachable, WeighlockError
+from weighlock.errors import ServiceRefused, ServiceUnreachable, WeighlockError
+from weighlock.gemini.errors import refusal
 from weighlock.gemini.usage import Usage, billed, last_usage
 from weighlock.holding import spent_of
 from weighlock.media.tokens import TokenRange
@@ -73,13 +76,18 @@ class Bill:
     estimated: bool
 
 
-def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts) -> Bill:
-    """What a call cost; what was held for it where its answer does not say."""
+def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts, *, partial: bool = False) -> Bill:
+    """What a call cost; what was held for it where its answer does not say.
+
+    Where a stream was broken off (`partial`) the answer is at least as long as was expected: it may have gone on.
+    """
     usage = usage_of(answer, sent, scales)
     if usage is None:
         return Bill(spent=held, usage=Usage(prompt=None), estimated=True)
+    if partial:
+        usage = replace(usage, answer=max(usage.answer, scales.output_tokens - usage.thoughts))
     tier = tier_in(answer)
-    return Bill(spent=spent_of(usage, scales.prices_at(tier)), usage=usage, estimated=False)
+    return Bill(spent=spent_of(usage, scales.prices_at(tier)), usage=usage, estimated=partial)
 
 
 def costs_nothing(error: BaseException) -> bool:
@@ -88,6 +96,16 @@ def costs_nothing(error: BaseException) -> bool:
         return bool(error.figures.get("unsent")) if isinstance(error, ServiceUnreachable) else True
     status = getattr(error, "code", None)  # of the SDK's `APIError`
     return isinstance(status, int) and 400 <= status < 600
+
+
+def refusal_in(error: BaseException, now: datetime) -> ServiceRefused | None:
+    """What the service said, in an error of ours or of the SDK's; `None` where it is no word of the service."""
+    if isinstance(error, ServiceRefused):
+        return error
+    status, details = getattr(error, "code", None), getattr(error, "details", None)
+    if not isinstance(status, int) or details is None:
+        return None
+    return refusal(status, {}, json.dumps(details, default=str).encode(), now)
 
 
 def _unasked(sent: Report, scales: Scales) -> Iterator[TokenRange]:

@@ -113,7 +113,8 @@ def test_a_window_with_less_room_makes_a_request_lighter(emulator: Emulator, awa
 
 
 def test_observing_tells_and_changes_nothing(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
-    yaml = "default: {model: gemini-3.5-flash, mode: observe, limits: {prompt_tokens: 600}, windows: {day: {prompt_tokens: 1500}}}\n"
+    limits = "limits: {prompt_tokens: 600}, windows: {day: {prompt_tokens: 1500}}"
+    yaml = f"default: {{model: {MODEL}, mode: observe, {limits}}}\n"
     sent = body(user("look", inline(media.picture((1920, 1080)), "image/png")))
     with Face(settings(tmp_path, yaml), awaits=awaits) as face:
         ready = face.prepare(sent, model=MODEL)
@@ -153,7 +154,7 @@ def test_a_limit_is_held_by_levers_or_refused(wire: Wire, awaits: bool, tmp_path
             assert ready.receipt.outcome is outcome
             billed = face.settle(ready, ask(wire, ready.body)).billed
             assert billed is not None
-            assert billed.usage.prompt <= limit
+            assert (billed.usage.prompt or limit + 1) <= limit
             assert set(billed.underestimated) <= {MICRO_USD}  # of the answer, which nobody expected to be so long
 
 

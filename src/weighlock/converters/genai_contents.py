@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from weighlock.converters import pil_image
 from weighlock.converters.genai_fields import fields_as_rest, given, is_like, validated
+from weighlock.converters.genai_media import Media
 from weighlock.converters.genai_raw_results import lifted
 from weighlock.converters.wire import malformed
 from weighlock.request import (
@@ -54,6 +55,8 @@ class Notes:
     """What a person calls a part, by its `id`, where the part itself does not say."""
     sdk_takes_it: bool = True
     """False where a form was met that we read and `generate_content` does not."""
+    as_it_came: bool = True
+    """False where a part holds no bytes yet, so that even what nobody changed has to be written anew."""
 
 
 # ---- any form → Content
@@ -172,6 +175,9 @@ def turn_of(content: types.Content, number: int | None, notes: Notes) -> Turn:
 
 
 def _value(part: types.Part, place: Place, notes: Notes) -> Part:
+    if isinstance(part, Media):
+        notes.as_it_came = False
+        return part.medium
     fields = given(part)
     if len(fields) == 1 and "text" in fields:
         return TextPart(text=fields["text"])  # nearly all of a long history, so it takes the short way

@@ -15,6 +15,7 @@ from google.genai import types
 from weighlock.converters import genai_config, genai_parts
 from weighlock.converters.genai_config import Config
 from weighlock.converters.genai_contents import Notes, contents_of, instruction_of, turn_of
+from weighlock.converters.genai_media import Media
 from weighlock.request import Request
 
 Contents = Any
@@ -34,6 +35,8 @@ class Parsed:
     """What the SDK would make of the contents: one for each turn of the request."""
     parts: Mapping[int, types.Part] = field(repr=False)
     """The original of every part, the system instruction's too, by the `id` of its value."""
+    as_it_came: bool = True
+    """False where a part is a `Media`, which holds no bytes yet."""
 
 
 def parse(contents: Contents, config: Config = None, *, model: str | None = None) -> Parsed:
@@ -65,6 +68,7 @@ def parse(contents: Contents, config: Config = None, *, model: str | None = None
         config=config,
         turns=turns,
         parts=dict(_pairs(request, turns, instruction)),
+        as_it_came=notes.as_it_came,
     )
 
 
@@ -81,9 +85,13 @@ def emit(request: Request, parsed: Parsed | None = None) -> tuple[Contents, Conf
     """
     if parsed is None:
         return _contents(request, {}, {}), _config(request, None)
-    if request is parsed.request:
+    if request is parsed.request and parsed.as_it_came:
         return parsed.contents, parsed.config
-    turns = {id(turn): content for turn, content in zip(parsed.request.turns, parsed.turns, strict=True)}
+    turns = {
+        id(turn): content
+        for turn, content in zip(parsed.request.turns, parsed.turns, strict=True)
+        if parsed.as_it_came or not any(isinstance(part, Media) for part in content.parts or ())
+    }
     return _contents(request, turns, parsed.parts), _config(request, parsed)
 
 
@@ -92,7 +100,8 @@ def _pairs(
 ) -> Iterator[tuple[int, types.Part]]:
     contents = turns if instruction is None else (instruction, *turns)
     for (_, turn), content in zip(request.placed_turns(), contents, strict=True):
-        yield from zip(map(id, turn.parts), content.parts or (), strict=True)
+        pairs = zip(turn.parts, content.parts or (), strict=True)
+        yield from ((id(part), original) for part, original in pairs if not isinstance(original, Media))
 
 
 def _contents(

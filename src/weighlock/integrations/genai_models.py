@@ -1,0 +1,132 @@
+"""The SDK's `models`, with the line in front of each of their requests: every turn, every hop of a continuation.
+
+Chats, automatic function calling and continuations all come down to `_generate_content` and `_generate_content_stream`,
+which are private: `genai_contract` looks whether they still are what is relied on here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from google.genai import types
+from google.genai.models import AsyncModels, Models
+
+from weighlock.errors import BudgetError
+from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered
+from weighlock.io import run
+from weighlock.prepared import PreparedRequest
+
+
+class WeighedModels(Models):
+    """As `client.models`."""
+
+    _face: BlockingFace
+
+    def _generate_content(self, *, model: str, contents: Any, config: Any = None) -> types.GenerateContentResponse:
+        plain = super()._generate_content
+
+        async def send(ready: PreparedRequest) -> types.GenerateContentResponse:
+            return plain(model=model, contents=ready.contents, config=ready.config)
+
+        return run(answered(self._face, send, contents, config, model))
+
+    def _generate_content_stream(
+        self, *, model: str, contents: Any, config: Any = None
+    ) -> Iterator[types.GenerateContentResponse]:
+        plain = super()._generate_content_stream
+
+        async def send(
+            ready: PreparedRequest,
+        ) -> tuple[Iterator[types.GenerateContentResponse], types.GenerateContentResponse | None]:
+            chunks = iter(plain(model=model, contents=ready.contents, config=ready.config))
+            return chunks, next(chunks, None)  # what the service refuses, it refuses here
+
+        call = run(Call.of(self._face, contents, config, model))
+        chunks, chunk = run(call.sent(send))
+        whole = False
+        try:
+            while chunk is not None:
+                call.seen(chunk)
+                yield chunk
+                chunk = next(chunks, None)
+            whole = True
+        finally:
+            _close(chunks)
+            run(call.settle(partial=not whole))
+
+    def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
+        """What the request would count as it would be sent; nothing is held."""
+        with suppress(BudgetError):  # a question costs nothing, whatever the limits say
+            contents = run(self._face.prepare(contents, model=model, holds=False)).contents
+        return super().count_tokens(model=model, contents=contents, config=config)
+
+    def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
+        ready = run(self._face.prepare(contents, model=model, holds=False))
+        return super().embed_content(model=model, contents=ready.contents, config=config)
+
+
+class AsyncWeighedModels(AsyncModels):
+    """As `client.aio.models`."""
+
+    _face: AwaitingFace
+
+    async def _generate_content(
+        self, *, model: str, contents: Any, config: Any = None
+    ) -> types.GenerateContentResponse:
+        plain = super()._generate_content
+
+        async def send(ready: PreparedRequest) -> types.GenerateContentResponse:
+            return await plain(model=model, contents=ready.contents, config=ready.config)
+
+        return await answered(self._face, send, contents, config, model)
+
+    async def _generate_content_stream(  # type: ignore[override]  # the SDK declares what a coroutine of it gives
+        self, *, model: str, contents: Any, config: Any = None
+    ) -> AsyncIterator[types.GenerateContentResponse]:
+        return self._chunks(super()._generate_content_stream, model, contents, config)
+
+    async def _chunks(
+        self, plain: Callable[..., Any], model: str, contents: Any, config: Any
+    ) -> AsyncIterator[types.GenerateContentResponse]:
+        async def send(
+            ready: PreparedRequest,
+        ) -> tuple[AsyncIterator[types.GenerateContentResponse], types.GenerateContentResponse | None]:
+            chunks = aiter(await plain(model=model, contents=ready.contents, config=ready.config))
+            return chunks, await anext(chunks, None)
+
+        call = await Call.of(self._face, contents, config, model)
+        chunks, chunk = await call.sent(send)
+        whole = False
+        try:
+            while chunk is not None:
+                call.seen(chunk)
+                yield chunk
+                chunk = await anext(chunks, None)
+            whole = True
+        finally:
+            try:
+                await _aclose(chunks)
+            finally:
+                await call.settle(partial=not whole)
+
+    async def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
+        """What the request would count as it would be sent; nothing is held."""
+        with suppress(BudgetError):
+            contents = (await self._face.prepare(contents, model=model, holds=False)).contents
+        return await super().count_tokens(model=model, contents=contents, config=config)
+
+    async def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
+        ready = await self._face.prepare(contents, model=model, holds=False)
+        return await super().embed_content(model=model, contents=ready.contents, config=config)
+
+
+def _close(chunks: Any) -> None:
+    if callable(close := getattr(chunks, "close", None)):
+        close()
+
+
+async def _aclose(chunks: Any) -> None:
+    if callable(close := getattr(chunks, "aclose", None)):
+        await close()
