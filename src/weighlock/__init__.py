@@ -9,18 +9,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weighlock.context import endpoint, session, tenant
     from weighlock.encoded import Base64
     from weighlock.errors import (
         BudgetExceeded,
+        BudgetStoreUnavailable,
         ConfigError,
         InputError,
         MalformedMedia,
         MalformedRequest,
         ServiceError,
+        UncoveredCall,
         UnsupportedMedia,
         WeighlockError,
+        WindowExhausted,
     )
     from weighlock.fitted import Fitted
+    from weighlock.integrations.genai_client import Client
+    from weighlock.integrations.media import media
+    from weighlock.integrations.receipts import receipt
     from weighlock.media.tokens import TokenRange
     from weighlock.planning.admit import Decision, LimitCheck, Verdict
     from weighlock.planning.carrying import Action, Code
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from weighlock.planning.steps import Plan, Step
     from weighlock.planning.weigh import CostRange, Tally, Weighed
     from weighlock.preflight import Preflight, check
+    from weighlock.prepared import PreparedRequest, Receipt
     from weighlock.report import Report
     from weighlock.request import (
         Backend,
@@ -62,12 +70,14 @@ _HOMES = {
     "Base64": "encoded",
     "Box": "request",
     "BudgetExceeded": "errors",
+    "BudgetStoreUnavailable": "errors",
     "Carrier": "request",
     "Change": "planning.screen",
+    "Client": "integrations.genai_client",
     "Clip": "request",
-    "Content": "request",
     "Code": "planning.carrying",
     "ConfigError": "errors",
+    "Content": "request",
     "Controls": "rules",
     "CostRange": "planning.weigh",
     "Decision": "planning.admit",
@@ -85,6 +95,8 @@ _HOMES = {
     "Placement": "request",
     "Plan": "planning.steps",
     "Preflight": "preflight",
+    "PreparedRequest": "prepared",
+    "Receipt": "prepared",
     "Report": "report",
     "Request": "request",
     "RuleBook": "rules",
@@ -99,13 +111,20 @@ _HOMES = {
     "ToolCallPart": "request",
     "ToolResultPart": "request",
     "Turn": "request",
+    "UncoveredCall": "errors",
     "UnsupportedMedia": "errors",
     "Uri": "request",
     "Verdict": "planning.admit",
     "Weighed": "planning.weigh",
     "WeighlockError": "errors",
+    "WindowExhausted": "errors",
     "check": "preflight",
+    "endpoint": "context",
     "load": "settings",
+    "media": "integrations.media",
+    "receipt": "integrations.receipts",
+    "session": "context",
+    "tenant": "context",
 }
 
 __all__ = [
@@ -115,8 +134,10 @@ __all__ = [
     "Base64",
     "Box",
     "BudgetExceeded",
+    "BudgetStoreUnavailable",
     "Carrier",
     "Change",
+    "Client",
     "Clip",
     "Code",
     "ConfigError",
@@ -138,6 +159,8 @@ __all__ = [
     "Placement",
     "Plan",
     "Preflight",
+    "PreparedRequest",
+    "Receipt",
     "Report",
     "Request",
     "RuleBook",
@@ -152,14 +175,21 @@ __all__ = [
     "ToolCallPart",
     "ToolResultPart",
     "Turn",
+    "UncoveredCall",
     "UnsupportedMedia",
     "Uri",
     "Verdict",
     "Weighed",
     "WeighlockError",
+    "WindowExhausted",
     "__version__",
     "check",
+    "endpoint",
     "load",
+    "media",
+    "receipt",
+    "session",
+    "tenant",
 ]
 
 

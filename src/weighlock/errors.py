@@ -10,6 +10,7 @@ WeighlockError
 │  ├─ MalformedMedia             recognised, but broken: truncated, empty, inconsistent, or it killed the prober
 │  ├─ MediaTooLarge              past a safety bound: bytes, pixels, seconds, frames, pages
 │  ├─ TransformFailed            what was asked for could not be made of it, or what came out is not that
+│  ├─ UncoveredCall              an entry point of the SDK nobody weighs, and the policy is to refuse
 │  └─ UnreadableSource           the file itself: missing, no permission, a FIFO, a directory
 ├─ Cancelled                     the caller's wish: the work was broken off
 ├─ BudgetError                   policy: the endpoint's limits
@@ -122,6 +123,12 @@ class TransformFailed(InputError):
 
     code = "transform_failed"
     http_status = 422
+
+
+class UncoveredCall(InputError):
+    """An entry point of the SDK behind which a model is asked and nobody weighs, and the policy is to refuse."""
+
+    code = "uncovered_call"
 
 
 class UnreadableSource(InputError):

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from weighlock.converters import pil_image
 from weighlock.converters.genai_fields import fields_as_rest, given, is_like, validated
-from weighlock.converters.genai_media import Media
+from weighlock.converters.genai_media import carried_by
 from weighlock.converters.genai_raw_results import lifted
 from weighlock.converters.wire import malformed
 from weighlock.request import (
@@ -175,9 +175,9 @@ def turn_of(content: types.Content, number: int | None, notes: Notes) -> Turn:
 
 
 def _value(part: types.Part, place: Place, notes: Notes) -> Part:
-    if isinstance(part, Media):
+    if (medium := carried_by(part)) is not None:
         notes.as_it_came = False
-        return part.medium
+        return medium
     fields = given(part)
     if len(fields) == 1 and "text" in fields:
         return TextPart(text=fields["text"])  # nearly all of a long history, so it takes the short way

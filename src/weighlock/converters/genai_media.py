@@ -1,28 +1,28 @@
-"""A medium among the SDK's contents whose bytes are where they are."""
+"""A medium among the SDK's contents whose bytes are where they are: a `types.Part` that carries a `MediaPart`.
+
+A chat takes nothing but the very class `types.Part`, so no class of our own will do. What it carries stands where
+pydantic keeps a model's private attributes: it is copied with the part and never sent.
+"""
 
 from __future__ import annotations
 
 from google.genai import types
-from pydantic import PrivateAttr
 
 from weighlock.request import MediaPart
 
+_PRIVATE = "__pydantic_private__"
+_KEY = "_weighlock_medium"
 
-class Media(types.Part):
-    """A part whose bytes are where they are: the SDK passes it on, and the line reads it.
 
-    To be sent by `weighlock.Client`, or by what `prepare` makes of it; by itself it is an empty part.
-    """
+def carrying(medium: MediaPart) -> types.Part:
+    """A part that stands for a medium. To the SDK by itself it is an empty one."""
+    part = types.Part()
+    object.__setattr__(part, _PRIVATE, {_KEY: medium})
+    return part
 
-    _medium: MediaPart = PrivateAttr()
 
-    @classmethod
-    def of(cls, medium: MediaPart) -> Media:
-        part = cls()
-        part._medium = medium
-        return part
-
-    @property
-    def medium(self) -> MediaPart:
-        """What is to be sent, and how."""
-        return self._medium
+def carried_by(part: object) -> MediaPart | None:
+    """What a part stands for; `None` of an ordinary one."""
+    private = getattr(part, _PRIVATE, None)
+    medium = private.get(_KEY) if isinstance(private, dict) else None
+    return medium if isinstance(medium, MediaPart) else None

@@ -15,7 +15,7 @@ from google.genai import types
 from weighlock.converters import genai_config, genai_parts
 from weighlock.converters.genai_config import Config
 from weighlock.converters.genai_contents import Notes, contents_of, instruction_of, turn_of
-from weighlock.converters.genai_media import Media
+from weighlock.converters.genai_media import carried_by
 from weighlock.request import Request
 
 Contents = Any
@@ -36,7 +36,7 @@ class Parsed:
     parts: Mapping[int, types.Part] = field(repr=False)
     """The original of every part, the system instruction's too, by the `id` of its value."""
     as_it_came: bool = True
-    """False where a part is a `Media`, which holds no bytes yet."""
+    """False where a part only stands for a medium, and holds no bytes yet."""
 
 
 def parse(contents: Contents, config: Config = None, *, model: str | None = None) -> Parsed:
@@ -90,7 +90,7 @@ def emit(request: Request, parsed: Parsed | None = None) -> tuple[Contents, Conf
     turns = {
         id(turn): content
         for turn, content in zip(parsed.request.turns, parsed.turns, strict=True)
-        if parsed.as_it_came or not any(isinstance(part, Media) for part in content.parts or ())
+        if parsed.as_it_came or not any(carried_by(part) for part in content.parts or ())
     }
     return _contents(request, turns, parsed.parts), _config(request, parsed)
 
@@ -101,7 +101,7 @@ def _pairs(
     contents = turns if instruction is None else (instruction, *turns)
     for (_, turn), content in zip(request.placed_turns(), contents, strict=True):
         pairs = zip(turn.parts, content.parts or (), strict=True)
-        yield from ((id(part), original) for part, original in pairs if not isinstance(original, Media))
+        yield from ((id(part), original) for part, original in pairs if carried_by(original) is None)
 
 
 def _contents(

@@ -14,7 +14,9 @@ from google.genai import types
 from google.genai.models import AsyncModels, Models
 
 from weighlock.errors import BudgetError
+from weighlock.integrations.genai_contract import MODELS, uncovered
 from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered
+from weighlock.integrations.genai_uncovered import guard
 from weighlock.io import run
 from weighlock.prepared import PreparedRequest
 
@@ -120,6 +122,10 @@ class AsyncWeighedModels(AsyncModels):
     async def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
         ready = await self._face.prepare(contents, model=model, holds=False)
         return await super().embed_content(model=model, contents=ready.contents, config=config)
+
+
+guard(WeighedModels, Models, uncovered(Models, MODELS), "models.")
+guard(AsyncWeighedModels, AsyncModels, uncovered(AsyncModels, MODELS), "aio.models.")
 
 
 def _close(chunks: Any) -> None:

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from google.genai import types
+
 from weighlock import mime as mime_types
-from weighlock.converters.genai_media import Media
+from weighlock.converters.genai_media import carrying
 from weighlock.errors import InputError
 from weighlock.request import Box, Clip, Content, MediaPart
 from weighlock.settings.amounts import parse_clip
@@ -22,8 +24,10 @@ def media(
     clip: Clip | str | None = None,
     content: Content | str | None = None,
     region: Box | None = None,
-) -> Media:
+) -> types.Part:
     """A medium for `contents`, not read whole: it is weighed where it is, and sent from there.
+
+    For `weighlock.Client`, its chats too, and for `prepare`; a plain client of the SDK would send an empty part.
 
     Args:
         source: Bytes; a path; a binary file object that can seek; or an upload of a web framework: Starlette's and
@@ -50,7 +54,7 @@ def media(
         content=_content(content),
         region=region,
     )
-    return Media.of(medium)
+    return carrying(medium)
 
 
 def _source(source: Any) -> tuple[bytes | Path | BinaryIO, object, str | None]:

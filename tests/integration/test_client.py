@@ -1,0 +1,279 @@
+"""The SDK's own client with the line in front of it, against the emulator."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google import genai
+from google.genai import types
+from PIL import Image
+
+import films
+import media
+import weighlock
+from fake_io import START, FakeClock, FakeSyncIo
+from prepared import settings
+from weighlock.budgets.hold import PROMPT_TOKENS
+from weighlock.emulator import Emulator
+from weighlock.emulator.script import Answer
+from weighlock.errors import BudgetExceeded, InputError, UncoveredCall, WindowExhausted
+from weighlock.preflight import Preflight
+from weighlock.prepared import Outcome
+from weighlock.settings import Settings
+
+MODEL = "gemini-3.5-flash"
+DAY = f"default: {{model: {MODEL}, windows: {{day: {{prompt_tokens: 100000}}}}}}\n"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Emulator]:
+    with Emulator(processing_s=0.0) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def emulator(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    running.reset()
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    return running
+
+
+class Counting(Preflight):
+    """Counts what goes through."""
+
+    def __init__(self, known: Settings, clock: FakeClock | None = None) -> None:
+        super().__init__(known, preload=False, io=FakeSyncIo(clock) if clock else None)
+        self.told: list[weighlock.Receipt] = []
+        self._listeners.append(self.told.append)
+
+    @property
+    def prepared(self) -> list[weighlock.Receipt]:
+        return [one for one in self.told if one.billed is None]
+
+    @property
+    def settled(self) -> list[weighlock.Receipt]:
+        return [one for one in self.told if one.billed is not None]
+
+    @property
+    def held(self) -> dict[str, Any]:
+        return {
+            key: left
+            for key, (_, held) in self.store.counters().items()
+            if (left := {name: amount for name, amount in held.items() if amount})
+        }
+
+    @property
+    def spent(self) -> int:
+        return sum(spent.get(PROMPT_TOKENS, 0) for spent, _ in self.store.counters().values())
+
+
+@pytest.fixture
+def preflight(emulator: Emulator, tmp_path: Path) -> Iterator[Counting]:
+    with Counting(settings(tmp_path, DAY)) as known:
+        yield known
+
+
+@pytest.fixture
+def client(preflight: Counting) -> Iterator[weighlock.Client]:
+    with closing(weighlock.Client(preflight=preflight)) as known:
+        yield known
+
+
+def asked(emulator: Emulator) -> int:
+    return sum("enerateContent" in one.path for one in emulator.requests)
+
+
+def test_it_is_the_sdks_client(client: weighlock.Client) -> None:
+    assert isinstance(client, genai.Client)
+    assert isinstance(client.aio, genai.client.AsyncClient)
+
+
+def test_an_answer_is_settled_by_its_bill(client: weighlock.Client, preflight: Counting) -> None:
+    shot = types.Part.from_bytes(data=media.picture((1920, 1080)), mime_type="image/png")
+    contents: list[Any] = ["What is wrong here?", shot]
+    response = client.models.generate_content(model=MODEL, contents=contents)
+    assert response.usage_metadata is not None
+    receipt = weighlock.receipt(response)
+    assert receipt.billed is not None
+    assert receipt.billed.usage.prompt == response.usage_metadata.prompt_token_count
+    assert preflight.spent == response.usage_metadata.prompt_token_count
+    assert preflight.held == {}
+
+
+def test_a_stream_is_settled_once_at_its_last_usage(client: weighlock.Client, preflight: Counting) -> None:
+    chunks = list(client.models.generate_content_stream(model=MODEL, contents="Tell me a long story"))
+    last = chunks[-1].usage_metadata
+    assert last is not None
+    assert preflight.spent == last.prompt_token_count
+    assert len(preflight.settled) == 1
+    assert weighlock.receipt(chunks[0]).billed is not None
+    assert preflight.held == {}
+
+
+def test_a_stream_nobody_reads_to_its_end_is_charged(client: weighlock.Client, preflight: Counting) -> None:
+    stream = client.models.generate_content_stream(model=MODEL, contents="Tell me a long story")
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    (settled,) = preflight.settled
+    assert settled.billed is not None
+    assert settled.billed.estimated
+    assert preflight.spent > 0
+    assert preflight.held == {}
+
+
+def test_both_sides_of_aio(client: weighlock.Client, preflight: Counting) -> None:
+    async def flow() -> None:
+        response = await client.aio.models.generate_content(model=MODEL, contents="Hello")
+        assert weighlock.receipt(response).billed is not None
+        stream = await client.aio.models.generate_content_stream(model=MODEL, contents="Tell me a long story")
+        async for _ in stream:
+            pass
+        broken_off = await client.aio.models.generate_content_stream(model=MODEL, contents="Tell me a long story")
+        await anext(broken_off)
+        await broken_off.aclose()  # type: ignore[attr-defined]
+        await client.aio.aclose()
+
+    asyncio.run(flow())
+    assert [one.billed and one.billed.estimated for one in preflight.settled] == [False, False, True]
+    assert preflight.held == {}
+
+
+def test_every_turn_of_a_chat_with_functions_is_settled(
+    client: weighlock.Client, preflight: Counting, emulator: Emulator
+) -> None:
+    calls = [Answer(calls=({"name": name, "args": {}},)) for name in ("look", "listen")]
+    emulator.script.queue(*calls, "done")
+
+    def look() -> Image.Image:
+        """Takes a screenshot."""
+        return Image.open(io.BytesIO(media.picture((640, 480))))
+
+    def listen() -> types.Part:
+        """Records what is heard."""
+        return types.Part.from_bytes(data=media.wav(1.0), mime_type="audio/wav")
+
+    chat = client.chats.create(model=MODEL, config=types.GenerateContentConfig(tools=[look, listen]))
+    response = chat.send_message("What do you see and hear?")
+    assert response.text == "done"
+    assert asked(emulator) == 3
+    assert len(preflight.prepared) == len(preflight.settled) == 3
+    assert preflight.held == {}
+    assert weighlock.receipt(response).resent[0] == 1  # the picture; sound in a tool's result leaves a note
+
+
+def test_what_a_budget_refuses_is_not_sent(client: weighlock.Client, emulator: Emulator, tmp_path: Path) -> None:
+    with Counting(settings(tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 5}}}}\n")) as tight:
+        strict = weighlock.Client(preflight=tight)
+        with pytest.raises(BudgetExceeded):
+            strict.models.generate_content(model=MODEL, contents="This is longer than five tokens are, by quite a bit")
+        with pytest.raises(BudgetExceeded):
+            list(strict.models.generate_content_stream(model=MODEL, contents="So is this one, in a stream of its own"))
+        strict.close()
+    assert asked(emulator) == 0
+
+
+def test_a_file_that_is_gone_is_uploaded_again_and_the_call_goes_on(emulator: Emulator, tmp_path: Path) -> None:
+    yaml = DAY + "uploads: {inline_below: {developer: 1KB}}\n"
+    film, clock = tmp_path / "film.mp4", FakeClock()
+    film.write_bytes(films.film(4.0))
+    clock.passed_s = (emulator.clock.now() - START).total_seconds()
+    with (
+        Counting(settings(tmp_path, yaml), clock) as preflight,
+        closing(weighlock.Client(preflight=preflight)) as client,
+    ):
+        contents: list[Any] = [weighlock.media(film), "what happens?"]
+        first = client.models.generate_content(model=MODEL, contents=contents)
+        (known,) = weighlock.receipt(first).uploads.values()
+        client.files.delete(name=known.name)
+        clock.passed_s += 3600
+        emulator.clock.advance(3600)
+        second = client.models.generate_content(model=MODEL, contents=contents)
+        assert second.text == first.text
+        (settled, again) = preflight.settled
+        assert again.billed is not None
+        assert again.billed.usage == settled.billed.usage if settled.billed else False
+        assert preflight.held == {}
+
+
+def test_limits_of_a_block_of_code(emulator: Emulator, tmp_path: Path) -> None:
+    yaml = DAY + "endpoints: {triage: {windows: {minute: {requests: 1}}}}\n"
+    with Counting(settings(tmp_path, yaml)) as preflight, closing(weighlock.Client(preflight=preflight)) as client:
+        with weighlock.endpoint("triage"):
+            client.models.generate_content(model=MODEL, contents="a")
+            with pytest.raises(WindowExhausted):
+                client.models.generate_content(model=MODEL, contents="b")
+        client.models.generate_content(model=MODEL, contents="c")
+
+
+def test_what_is_not_weighed_is_refused_or_told(
+    emulator: Emulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Counting(settings(tmp_path, DAY)) as preflight, closing(weighlock.Client(preflight=preflight)) as client:
+        for reach in (lambda: client.interactions, lambda: client.aio.live, lambda: client.tunings):
+            with pytest.raises(UncoveredCall, match="uncovered='pass'"):
+                reach()
+        with pytest.raises(UncoveredCall):
+            client.models.generate_images(model="imagen", prompt="x")
+        with pytest.raises(UncoveredCall):
+            client.batches.create(model=MODEL, src="files/x")
+    watching = settings(tmp_path, f"default: {{model: {MODEL}, mode: observe}}\n")
+    with Counting(watching) as preflight, closing(weighlock.Client(preflight=preflight)) as client:
+        assert client.tunings is client.tunings
+    assert "not weighed" in caplog.text
+
+
+def test_counting_caching_batching_and_embedding_are_weighed(
+    client: weighlock.Client, preflight: Counting, emulator: Emulator, tmp_path: Path
+) -> None:
+    assert client.models.count_tokens(model=MODEL, contents="How many tokens?").total_tokens
+    with Counting(settings(tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 5}}}}\n")) as tight:
+        strict = weighlock.Client(preflight=tight)
+        long = "This is longer than five tokens are, by quite a bit"
+        assert strict.models.count_tokens(model=MODEL, contents=long).total_tokens
+        with pytest.raises(BudgetExceeded):
+            strict.models.embed_content(model=MODEL, contents=long)
+        with pytest.raises(BudgetExceeded):
+            strict.caches.create(model=MODEL, config={"contents": [{"role": "user", "parts": [{"text": long}]}]})
+        with pytest.raises(BudgetExceeded):
+            strict.batches.create(model=MODEL, src=[{"contents": [{"role": "user", "parts": [{"text": long}]}]}])
+        strict.close()
+    assert preflight.held == {}
+
+
+def test_a_medium_may_be_a_path_a_file_or_an_upload(
+    client: weighlock.Client, preflight: Counting, tmp_path: Path
+) -> None:
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(media.picture((640, 480)))
+
+    class Upload:
+        """As Starlette has it."""
+
+        def __init__(self) -> None:
+            self.file, self.filename, self.content_type = io.BytesIO(shot.read_bytes()), "up.png", "image/png"
+
+    for one in (shot, str(shot), shot.read_bytes(), io.BytesIO(shot.read_bytes()), Upload()):
+        contents: list[Any] = [weighlock.media(one), "what is it?"]
+        response = client.models.generate_content(model=MODEL, contents=contents)
+        assert weighlock.receipt(response).fitted.after.parts[0].examined.mime == "image/png"
+    chat = client.chats.create(model=MODEL)
+    chat.send_message([weighlock.media(shot), "what is it?"])
+    again = chat.send_message("and now?")
+    assert weighlock.receipt(again).resent[0] == 1
+    with pytest.raises(TypeError):
+        weighlock.media(7)
+    with pytest.raises(InputError):
+        weighlock.media(shot, clip="last")
+
+
+def test_a_response_of_another_client_has_no_receipt(client: weighlock.Client) -> None:
+    with pytest.raises(InputError, match="did not come through"):
+        weighlock.receipt(types.GenerateContentResponse())
+    assert Outcome.ADMITTED
