@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -26,6 +27,26 @@ def tokens_of(modality: Modality) -> str:
     return f"tokens.{modality.value}"
 
 
+def micro_usd(usd: Decimal, *, up: bool) -> int:
+    """Millionths of a dollar: of a need `up`, of a limit down, so that no fraction slips through between them."""
+    return int((usd * 1_000_000).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
+
+
+def amounts(
+    *,
+    requests: int = 1,
+    prompt_tokens: int = 0,
+    tokens: Mapping[Modality, int] = MappingProxyType({}),
+    cost_usd: Decimal | None = None,
+) -> Amounts:
+    """What requests need, or used. An unknown cost is none: whether that may be is decided before."""
+    given = {REQUESTS: requests, PROMPT_TOKENS: prompt_tokens}
+    given |= {tokens_of(modality): count for modality, count in tokens.items()}
+    if cost_usd is not None:
+        given[MICRO_USD] = micro_usd(cost_usd, up=True)
+    return {metric: amount for metric, amount in given.items() if amount}
+
+
 class Reach(StrEnum):
     """Who shares a store's counters."""
 
@@ -41,7 +62,7 @@ class State(StrEnum):
     COMMITTED = "committed"
     RELEASED = "released"
     EXPIRED = "expired"
-    """Charged at what was held; a late commit adjusts it."""
+    """Charged at what was held; a late commit or release puts that right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +70,7 @@ class Cap:
     """One limit: what some counters hold together of one metric, inclusive."""
 
     scope: str
-    """Whose it is: `endpoint:bug_triage`, `tenant:acme`, `session:…` (hashed), `global`. Grants name it too."""
+    """Whose it is: `endpoint:bug_triage`, `tenant:acme`, `session:…` (hashed), `overall`. Grants name it too."""
     window: str
     """Which of its budgets, for the reader: `day`, `rolling 3600s`, `session`."""
     metric: str
@@ -69,7 +90,7 @@ class Counter:
     key: str
     """Unique to scope and window: `endpoint:bug_triage|day|2026-11-30`."""
     keep_until: datetime | None
-    """When nobody adds it up any more; `None` keeps it."""
+    """When nobody adds it up any more; `None` keeps it. Of several holds in one counter the latest counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +120,10 @@ class Standing:
     def left(self) -> int:
         return self.cap.limit + self.granted - self.spent - self.held
 
+    @property
+    def warns(self) -> bool:
+        return self.cap.warn_at is not None and self.spent + self.held >= self.cap.warn_at + self.granted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -110,7 +135,7 @@ class Outcome:
     standings: tuple[Standing, ...] = ()
     """One for each cap, in order."""
     refused: tuple[int, ...] = ()
-    """Caps the need does not fit in, by place."""
+    """Caps the need does not fit in, by place. A need of nothing fits everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +159,7 @@ class Row:
     id: str
     """Of the hold; of a grant or a reset its own."""
     kind: str
-    """`reserve`, `adjust`, `extend`, `commit`, `release`, `expire`, `grant`, `reset`, `prune`."""
+    """`reserve`, `adjust`, `extend`, `commit`, `release`, `expire`, `grant`, `reset`; `prune` sums up those before."""
     held: Amounts
     """By how much what is held changed, in each of `counters`."""
     spent: Amounts
@@ -160,7 +185,7 @@ class Store(Protocol):
         ...
 
     def reserve(self, hold: Hold, caps: Sequence[Cap]) -> Outcome:
-        """Sets aside, if every cap has room; known already by its id, it is as it was."""
+        """Sets aside, if every cap has room; known already by its id, it is as it was, and nothing is refused."""
         ...
 
     def adjust(self, hold_id: str, need: Amounts, caps: Sequence[Cap]) -> Outcome:
@@ -174,12 +199,12 @@ class Store(Protocol):
     def commit(self, hold_id: str, used: Amounts, note: Mapping[str, str] = MappingProxyType({})) -> Outcome:
         """Spent in the place of held, in the windows that reserved it; of an expired one, its charge is put right.
 
-        Again, or after a release, nothing changes.
+        Again, or after a release, nothing changes. No cap is asked: what was used was used.
         """
         ...
 
     def release(self, hold_id: str) -> Outcome:
-        """Nothing was used."""
+        """Nothing was used, of an expired one neither. Again, or after a commit, nothing changes."""
         ...
 
     def standings(self, caps: Sequence[Cap]) -> tuple[Standing, ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weighlock.budgets.windows import Period, Window
 from weighlock.errors import ConfigError
 from weighlock.request import Clip
 from weighlock.settings.model import (
@@ -29,11 +30,9 @@ from weighlock.settings.model import (
     OnUnknownModel,
     OnUnknownPrice,
     OutputTokens,
-    Period,
     Safety,
     Settings,
     Uploads,
-    Window,
 )
 
 __all__ = [

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from weighlock.budgets.windows import Period, Rolling, Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.mime import canonical
 from weighlock.planning.cost import Contract, Override, Rates
@@ -28,12 +29,10 @@ from weighlock.settings.model import (
     History,
     MediaSettings,
     OutputTokens,
-    Period,
     Safety,
     Settings,
     State,
     Uploads,
-    Window,
 )
 from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
@@ -136,8 +135,8 @@ def _tokens(values: Mapping[str, int | None] | None) -> Mapping[Modality, int]:
     return MappingProxyType({modality: given[modality] for modality in Modality if modality in given})
 
 
-def _windows(values: Mapping[str, Any]) -> Mapping[Period, Window]:
-    windows = {}
+def _windows(values: Mapping[str, Any]) -> Mapping[Period | Rolling, Window]:
+    windows: dict[Period | Rolling, Window] = {}
     for period in Period:
         if (body := values.get(period.value)) is not None:
             given = {key: value for key, value in body.items() if value is not None}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from weighlock.budgets.windows import Period, Rolling, Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
@@ -73,15 +73,6 @@ class Confinement(StrEnum):
     REQUIRED = "required"
 
 
-class Period(StrEnum):
-    """Calendar windows a budget can be kept in."""
-
-    MINUTE = "minute"
-    HOUR = "hour"
-    DAY = "day"
-    MONTH = "month"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """Who pays, and where requests go. Names where the key is; never holds it."""
@@ -97,20 +88,6 @@ class Account:
 
 BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
 """Who pays where the file names no account."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A budget over a calendar period. Parsed and shown; a single request is not measured against it."""
-
-    period: Period
-    cost_usd: Decimal | None = None
-    prompt_tokens: int | None = None
-    tokens: Mapping[Modality, int] = field(default_factory=lambda: MappingProxyType({}))
-    timezone: str = "UTC"
-    """IANA name; where the period begins."""
-    warn_at: Decimal | None = None
-    """Fraction of the budget, 0 < warn_at ≤ 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +150,7 @@ class Endpoint:
     output_tokens: OutputTokens = field(default_factory=OutputTokens)
     count: CountPolicy = field(default_factory=CountPolicy)
     limits: Limits = field(default_factory=Limits)
-    windows: Mapping[Period, Window] = field(default_factory=lambda: MappingProxyType({}))
+    windows: Mapping[Period | Rolling, Window] = field(default_factory=lambda: MappingProxyType({}))
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
     levers: tuple[Lever, ...] = EVERY_LEVER
     """In the order they are moved to make a request fit."""

@@ -9,11 +9,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from weighlock.budgets.windows import Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
-from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Uploads, Window
+from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Uploads
 
 
 def as_document(settings: Settings) -> dict[str, Any]:
