@@ -35,9 +35,17 @@ class StateFile:
         path: Made where it is not there, for its owner only.
         migrations: SQL that leads from each version to the next; how many there are is the version.
         busy_s: How long a transaction waits for another one.
+        without: What becomes of things when the file is moved away, for a message.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[str], *, busy_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        *,
+        busy_s: float = 5.0,
+        without: str = "what it knew is uploaded again",
+    ) -> None:
         """Opens it at once.
 
         Raises:
@@ -48,6 +56,7 @@ class StateFile:
         self.path = path
         self._migrations = migrations
         self._busy_s = busy_s
+        self._without = without
         self._sqlite: sqlite3.Connection | None = None
         self._lock = threading.Lock()
         _make_folder(path)
@@ -138,7 +147,7 @@ class StateFile:
             raise ConfigError(
                 f"{_told(self.path)} is of version {version}, and this weighlock knows {known}: install the newer one "
                 f"again, or go back to what it kept when it changed the file ({self.path.name}.v{known}, if it is "
-                "there), or move the file away: what it knows is then uploaded again",
+                f"there), or move the file away: {self._without}",
                 version=version,
                 known=known,
             )
@@ -169,9 +178,7 @@ class StateFile:
             why = f"locked for longer than {self._busy_s:g} s" if _is_busy(error) else str(error)
             raise StateUnavailable(f"{_told(self.path)}: {why}") from error
         except sqlite3.DatabaseError as error:
-            raise StateUnavailable(
-                f"{_told(self.path)}: {error}; move it away, and what it knew is uploaded again"
-            ) from error
+            raise StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}") from error
 
 
 @contextmanager
