@@ -27,6 +27,10 @@ def tokens_of(modality: Modality) -> str:
     return f"tokens.{modality.value}"
 
 
+METRICS = (PROMPT_TOKENS, REQUESTS, MICRO_USD, *map(tokens_of, Modality))
+"""All there are."""
+
+
 def micro_usd(usd: Decimal, *, up: bool) -> int:
     """Millionths of a dollar: of a need `up`, of a limit down, so that no fraction slips through between them."""
     return int((usd * 1_000_000).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from weighlock.budgets.audit import plus, sums_of
-from weighlock.budgets.hold import Amounts, Cap, Grant, Hold, Outcome, Reach, Row, Standing, State
+from weighlock.budgets.hold import Amounts, Cap, Counter, Grant, Hold, Outcome, Reach, Row, Standing, State
 
 NOTHING: Amounts = MappingProxyType({})
 _BATCH = 5_000
@@ -55,8 +55,12 @@ class Shelf(Protocol):
 
     def all_sums(self) -> Mapping[str, Sums]: ...
 
-    def count(self, key: str, sums: Sums, now: datetime, keep_until: datetime | None = None) -> None:
-        """`keep_until`, where it is later than what is known."""
+    def add(self, keys: Sequence[str], spent: Amounts, held: Amounts, now: datetime) -> None:
+        """The same to each of these."""
+        ...
+
+    def keep_until(self, counter: Counter) -> None:
+        """At least so long."""
         ...
 
     def write(self, row: Row) -> None:
@@ -133,8 +137,9 @@ class LocalStore(ABC):
                 counters=tuple(counter.key for counter in hold.counters),
                 expires_at=hold.expires_at,
             )
-            until = {counter.key: counter.keep_until for counter in hold.counters}
-            _book(shelf, now, kept, "reserve", held=need, note=hold.note, until=until)
+            _book(shelf, now, kept, "reserve", held=need, note=hold.note)
+            for counter in hold.counters:
+                shelf.keep_until(counter)
             return Outcome(done=True, state=kept.state, standings=_with(standings, need))
 
     def adjust(self, hold_id: str, need: Amounts, caps: Sequence[Cap]) -> Outcome:
@@ -209,18 +214,18 @@ class LocalStore(ABC):
                 return known
             total = NOTHING
             for key, sums in shelf.sums(counters).items():
-                total = plus(total, sums.spent)
-                shelf.count(key, Sums(held=sums.held), now)
-                gone = plus(NOTHING, sums.spent, -1)
+                total, gone = plus(total, sums.spent), plus(NOTHING, sums.spent, -1)
+                shelf.add((key,), gone, NOTHING, now)
                 shelf.write(_row(now, reset_id, "reset", spent=gone, counters=(key,), note=note))
             shelf.add_reset(reset_id, total, now)
             return total
 
     def rebuild(self) -> None:
         with self._step() as (shelf, now):
-            found = sums_of(shelf.rows(None))
-            for key in {*found, *shelf.all_sums()}:
-                shelf.count(key, Sums(*found.get(key, ())), now)
+            told, counted = sums_of(shelf.rows(None)), shelf.all_sums()
+            for key in {*told, *counted}:
+                right, wrong = Sums(*told.get(key, ())), counted.get(key, Sums())
+                shelf.add((key,), plus(right.spent, wrong.spent, -1), plus(right.held, wrong.held, -1), now)
 
     def prune(self, before: datetime) -> int:
         gone = 0
@@ -283,16 +288,12 @@ def _book(
     held: Amounts = NOTHING,
     spent: Amounts = NOTHING,
     note: Mapping[str, str] = MappingProxyType({}),
-    until: Mapping[str, datetime | None] = MappingProxyType({}),
 ) -> None:
     """One step of a hold: into the journal, and the same into every counter of it."""
     shelf.write(_row(now, kept.id, kind, held=held, spent=spent, counters=kept.counters, note=note))
     shelf.keep(kept, now)
-    if held or spent or until:
-        known = shelf.sums(kept.counters)
-        for key in kept.counters:
-            sums = known.get(key, Sums())
-            shelf.count(key, Sums(plus(sums.spent, spent), plus(sums.held, held)), now, until.get(key))
+    if held or spent or kind == "reserve":
+        shelf.add(kept.counters, spent, held, now)
 
 
 def _row(

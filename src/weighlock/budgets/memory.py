@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import chain, islice, takewhile
 
 from weighlock.budgets.audit import plus
-from weighlock.budgets.hold import Amounts, Grant, Reach, Row, State
+from weighlock.budgets.hold import Amounts, Counter, Grant, Reach, Row, State
 from weighlock.budgets.local import Kept, LocalStore, Shelf, Sums
 
 _MOST_ROWS = 20_000
@@ -54,8 +54,8 @@ class _Kept:
         self._holds: dict[str, tuple[Kept, datetime]] = {}
         self._due: list[tuple[datetime, str]] = []
         self._sums: dict[str, Sums] = {}
-        self._known: dict[str, tuple[datetime | None, datetime]] = {}
-        """Of a counter: until when it is kept, and when it was touched."""
+        self._until: dict[str, datetime | None] = {}
+        self._touched: dict[str, datetime] = {}
         self._summed: dict[str, Row] = {}
         self._grants: dict[str, Grant] = {}
         self._resets: dict[str, tuple[Amounts, datetime]] = {}
@@ -86,10 +86,15 @@ class _Kept:
     def all_sums(self) -> Mapping[str, Sums]:
         return dict(self._sums)
 
-    def count(self, key: str, sums: Sums, now: datetime, keep_until: datetime | None = None) -> None:
-        self._sums[key] = sums
-        known = self._known.get(key, (keep_until, now))[0]
-        self._known[key] = (max(filter(None, (known, keep_until)), default=None), now)
+    def add(self, keys: Sequence[str], spent: Amounts, held: Amounts, now: datetime) -> None:
+        for key in keys:
+            sums = self._sums.get(key, Sums())
+            self._sums[key] = Sums(plus(sums.spent, spent), plus(sums.held, held))
+            self._touched[key] = now
+
+    def keep_until(self, counter: Counter) -> None:
+        known = self._until.get(counter.key)
+        self._until[counter.key] = max(filter(None, (known, counter.keep_until)), default=None)
 
     def write(self, row: Row) -> None:
         self._seq += 1
@@ -119,9 +124,9 @@ class _Kept:
             )
 
     def forget(self, before: datetime) -> None:
-        for key, (until, touched_at) in list(self._known.items()):
-            if until is not None and max(until, touched_at) < before and not self._sums[key].held:
-                del self._known[key], self._sums[key]
+        for key, until in list(self._until.items()):
+            if until is not None and max(until, self._touched[key]) < before and not self._sums[key].held:
+                del self._until[key], self._touched[key], self._sums[key]
                 self._summed.pop(key, None)
         self._holds = {
             key: (kept, at) for key, (kept, at) in self._holds.items() if kept.state is State.HELD or at >= before

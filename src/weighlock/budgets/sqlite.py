@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weighlock.budgets.audit import plus
-from weighlock.budgets.hold import Amounts, Grant, Reach, Row, State
+from weighlock.budgets.hold import METRICS, Amounts, Counter, Grant, Reach, Row, State
 from weighlock.budgets.local import NOTHING, Kept, LocalStore, Shelf, Sums
 from weighlock.errors import BudgetStoreUnavailable, StateUnavailable
 from weighlock.state import StateFile
@@ -41,14 +41,28 @@ _MIGRATIONS = (
     CREATE INDEX due ON holds (expires_at) WHERE state = 'held';
     CREATE TABLE counters (
         key TEXT PRIMARY KEY,
-        spent TEXT NOT NULL,
-        held TEXT NOT NULL,
+        keep_until REAL,
         touched_at REAL NOT NULL,
-        keep_until REAL
+        spent_prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        spent_requests INTEGER NOT NULL DEFAULT 0,
+        spent_micro_usd INTEGER NOT NULL DEFAULT 0,
+        spent_text INTEGER NOT NULL DEFAULT 0,
+        spent_image INTEGER NOT NULL DEFAULT 0,
+        spent_video INTEGER NOT NULL DEFAULT 0,
+        spent_audio INTEGER NOT NULL DEFAULT 0,
+        spent_document INTEGER NOT NULL DEFAULT 0,
+        held_prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        held_requests INTEGER NOT NULL DEFAULT 0,
+        held_micro_usd INTEGER NOT NULL DEFAULT 0,
+        held_text INTEGER NOT NULL DEFAULT 0,
+        held_image INTEGER NOT NULL DEFAULT 0,
+        held_video INTEGER NOT NULL DEFAULT 0,
+        held_audio INTEGER NOT NULL DEFAULT 0,
+        held_document INTEGER NOT NULL DEFAULT 0
     ) WITHOUT ROWID;
     CREATE INDEX over ON counters (keep_until);
     CREATE TABLE journal (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        seq INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         id TEXT NOT NULL,
         kind TEXT NOT NULL,
@@ -75,6 +89,10 @@ _MIGRATIONS = (
     CREATE TABLE resets (id TEXT PRIMARY KEY, at REAL NOT NULL, spent TEXT NOT NULL) WITHOUT ROWID;
     """,
 )
+_written = json.JSONEncoder().encode
+_COLUMNS = tuple(f"{what}_{metric.rpartition('.')[2].lower()}" for what in ("spent", "held") for metric in METRICS)
+_ADD = f"UPDATE counters SET {', '.join(f'{name} = {name} + ?' for name in _COLUMNS)}, touched_at = ? WHERE key IN "  # noqa: S608
+_SUMS = f"SELECT key, keep_until, {', '.join(_COLUMNS)} FROM counters"  # noqa: S608
 
 
 class SqliteStore(LocalStore):
@@ -100,9 +118,7 @@ class SqliteStore(LocalStore):
         try:
             file = self._file or self._opened()
             with file.writing() if writing else file.reading() as sql:
-                shelf = _Tables(sql)
-                yield shelf
-                shelf.flush()
+                yield _Tables(sql)
         except StateUnavailable as error:
             self.close()  # the next step may find another file in its place
             raise BudgetStoreUnavailable(f"budgets: {error}") from error
@@ -124,28 +140,11 @@ class SqliteStore(LocalStore):
 
 
 class _Tables:
-    """A shelf of tables, within one transaction. Counters are written at its end, each once."""
+    """A shelf of tables, within one transaction."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
-        self._known: dict[str, tuple[Sums, float | None]] = {}
-        self._asked: set[str] = set()
-        self._changed: dict[str, tuple[Sums, float, float | None]] = {}
-
-    def flush(self) -> None:
-        for key, (sums, touched_at, keep_until) in self._changed.items():
-            values = (_json(sums.spent), _json(sums.held), touched_at)
-            if key not in self._known:
-                self._sql.execute("INSERT INTO counters VALUES (?, ?, ?, ?, ?)", (key, *values, keep_until))
-            elif keep_until == self._known[key][1]:  # as a rule; its index is left alone then
-                self._sql.execute(
-                    "UPDATE counters SET spent = ?, held = ?, touched_at = ? WHERE key = ?", (*values, key)
-                )
-            else:
-                self._sql.execute(
-                    "UPDATE counters SET spent = ?, held = ?, touched_at = ?, keep_until = ? WHERE key = ?",
-                    (*values, keep_until, key),
-                )
+        self._until: dict[str, float | None] = {}
 
     def hold(self, hold_id: str) -> Kept | None:
         found = self._sql.execute("SELECT * FROM holds WHERE id = ?", (hold_id,)).fetchone()
@@ -162,7 +161,7 @@ class _Tables:
                 kept.id,
                 kept.state.value,
                 _json(kept.need),
-                json.dumps(kept.counters),
+                _written(kept.counters),
                 kept.expires_at.timestamp(),
                 now.timestamp(),
             ),
@@ -170,30 +169,38 @@ class _Tables:
 
     def sums(self, keys: Iterable[str]) -> Mapping[str, Sums]:
         wanted = tuple(keys)
-        if unknown := [key for key in wanted if key not in self._asked]:
-            self._asked.update(unknown)
-            marks = ",".join("?" * len(unknown))
-            self._learn(self._sql.execute(f"SELECT * FROM counters WHERE key IN ({marks})", unknown))  # noqa: S608
-        return {key: sums for key in wanted if (sums := self._sums(key)) is not None}
+        return self._found(f"{_SUMS} WHERE key IN {_marks(wanted)}", wanted)
 
     def all_sums(self) -> Mapping[str, Sums]:
-        self._learn(self._sql.execute("SELECT * FROM counters"))
-        self._asked.update(self._known)
-        return {key: sums for key, (sums, _) in self._known.items()}
+        return self._found(_SUMS, ())
 
-    def count(self, key: str, sums: Sums, now: datetime, keep_until: datetime | None = None) -> None:
-        until = None if keep_until is None else keep_until.timestamp()
-        if key in self._known:
-            until = max(filter(None, (until, self._known[key][1])), default=None)
-        self._changed[key] = (sums, now.timestamp(), until)
+    def _found(self, asked: str, keys: Sequence[str]) -> dict[str, Sums]:
+        found = {}
+        for key, keep_until, *amounts in self._sql.execute(asked, keys):
+            self._until[key] = keep_until
+            spent, held = amounts[: len(METRICS)], amounts[len(METRICS) :]
+            found[key] = Sums(_amounts(spent), _amounts(held))
+        return found
 
-    def _learn(self, rows: Iterable[Any]) -> None:
-        for row in rows:
-            self._known[row["key"]] = (Sums(_read(row["spent"]), _read(row["held"])), row["keep_until"])
+    def add(self, keys: Sequence[str], spent: Amounts, held: Amounts, now: datetime) -> None:
+        at = now.timestamp()
+        change = (*(spent.get(metric, 0) for metric in METRICS), *(held.get(metric, 0) for metric in METRICS), at)
+        done = self._sql.execute(f"{_ADD}{_marks(keys)}", (*change, *keys))
+        if done.rowcount < len(keys):
+            known = self.sums(keys)
+            new = tuple(key for key in keys if key not in known)
+            self._sql.executemany("INSERT INTO counters (key, touched_at) VALUES (?, ?)", [(key, at) for key in new])
+            self._sql.execute(f"{_ADD}{_marks(new)}", (*change, *new))
 
-    def _sums(self, key: str) -> Sums | None:
-        found = self._changed.get(key) or self._known.get(key)
-        return None if found is None else found[0]
+    def keep_until(self, counter: Counter) -> None:
+        if counter.keep_until is None:
+            return
+        until, known = counter.keep_until.timestamp(), self._until.get(counter.key)
+        if known is None or known < until:
+            self._sql.execute(
+                "UPDATE counters SET keep_until = ? WHERE key = ? AND ifnull(keep_until, 0) < ?",
+                (until, counter.key, until),
+            )
 
     # ---- the journal
 
@@ -206,8 +213,8 @@ class _Tables:
                 row.kind,
                 _json(row.held),
                 _json(row.spent),
-                json.dumps(row.counters),
-                json.dumps(dict(row.note)) if row.note else "{}",
+                _written(row.counters),
+                _json(row.note),
             ),
         )
 
@@ -244,7 +251,8 @@ class _Tables:
 
     def forget(self, before: datetime) -> None:
         at = before.timestamp()
-        over = "SELECT key FROM counters WHERE keep_until < ? AND touched_at < ? AND held = '{}'"
+        held = " OR ".join(name for name in _COLUMNS if name.startswith("held"))
+        over = f"SELECT key FROM counters WHERE keep_until < ? AND touched_at < ? AND NOT ({held})"  # noqa: S608
         self._sql.execute(f"DELETE FROM summed_up WHERE key IN ({over})", (at, at))  # noqa: S608
         self._sql.execute(f"DELETE FROM counters WHERE key IN ({over})", (at, at))  # noqa: S608
         self._sql.execute("DELETE FROM holds WHERE state <> 'held' AND changed_at < ?", (at,))
@@ -279,6 +287,14 @@ class _Tables:
         self._sql.execute("INSERT INTO resets VALUES (?, ?, ?)", (reset_id, now.timestamp(), _json(spent)))
 
 
+def _marks(values: Sequence[object]) -> str:
+    return f"({','.join('?' * len(values))})"
+
+
+def _amounts(values: Sequence[int]) -> Amounts:
+    return {metric: amount for metric, amount in zip(METRICS, values, strict=True) if amount}
+
+
 def _kept(row: Any) -> Kept:
     return Kept(
         id=row["id"],
@@ -302,8 +318,8 @@ def _row(row: Any) -> Row:
     )
 
 
-def _json(amounts: Amounts) -> str:
-    return json.dumps(dict(amounts)) if amounts else "{}"
+def _json(values: Mapping[str, Any]) -> str:
+    return _written(dict(values)) if values else "{}"
 
 
 def _read(text: str) -> Any:

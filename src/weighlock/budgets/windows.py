@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -162,13 +163,15 @@ def _slot(budget: Budget, now: datetime, reserved_at: datetime) -> _Slot:
         return _Slot(counter=Counter(key=name, keep_until=now + _SESSION_KEPT), added_up=(name,), ends_at=None)
     if isinstance(window.period, Rolling):
         return _rolling(name, window.period, now, reserved_at)
-    key, ends_at = _calendar(window.period, reserved_at.astimezone(ZoneInfo(window.timezone)))
+    key, ends_at = _calendar(window.period, window.timezone, int(reserved_at.timestamp()) // 60)
     key = f"{name}|{key}"
     return _Slot(counter=Counter(key=key, keep_until=ends_at), added_up=(key,), ends_at=ends_at)
 
 
-def _calendar(period: Period, local: datetime) -> tuple[str, datetime]:
-    """What a period is called, unlike any other of its kind, and when it is over."""
+@lru_cache(maxsize=256)
+def _calendar(period: Period, zone: str, minute: int) -> tuple[str, datetime]:
+    """What a period is called, unlike any other of its kind, and when it is over. Clocks are set on the minute."""
+    local = datetime.fromtimestamp(minute * 60, ZoneInfo(zone))
     match period:
         case Period.MONTH:
             return f"{local:%Y-%m}", _midnight((local.replace(day=1, hour=12) + timedelta(days=31)).replace(day=1))
