@@ -49,6 +49,10 @@ class Rolling:
         """Length of what is counted together, and the most by which a use weighs too long."""
         return -(-self.seconds // (_MOST_PIECES - 1))
 
+    def over_at(self, key: str) -> int:
+        """When the piece of this counter counts no more, as a Unix time."""
+        return int(key.rpartition("|")[2]) + self.piece_s + self.seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
