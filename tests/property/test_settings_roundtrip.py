@@ -27,12 +27,15 @@ def sections(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
     return st.fixed_dictionaries({}, optional=keys)
 
 
-WINDOW = st.none() | sections(
-    cost_usd=USD,
-    prompt_tokens=COUNTS,
-    tokens=TOKENS,
-    timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
-    warn_at=st.none() | st.decimals("0.01", 1, places=2),
+FRACTION = st.none() | st.decimals("0.01", 1, places=2)
+ROLLING = sections(cost_usd=USD, prompt_tokens=COUNTS, tokens=TOKENS, requests=COUNTS, warn_at=FRACTION)
+WINDOW = st.none() | st.builds(
+    lambda limits, zone: {**limits, **zone}, ROLLING, sections(timezone=st.sampled_from(["UTC", "Europe/Berlin"]))
+)
+WINDOWS = st.none() | st.builds(
+    lambda calendar, rolling: {**calendar, **rolling},
+    sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),
+    st.dictionaries(st.sampled_from(["rolling 60s", "rolling 3600s"]), st.none() | ROLLING, max_size=2),
 )
 LEVELS = st.sampled_from(["low", "medium", "high", "ultra_high"])
 STILL = st.none() | st.builds(lambda level: {"apply": "always", "resolution": level}, LEVELS)
@@ -68,7 +71,8 @@ ENDPOINT = sections(
         on_failure=st.none() | st.sampled_from(["estimate", "reject"]),
     ),
     limits=st.none() | sections(prompt_tokens=COUNTS, cost_usd=USD, media_parts=COUNTS, bytes=COUNTS, tokens=TOKENS),
-    windows=st.none() | sections(minute=WINDOW, hour=WINDOW, day=WINDOW, month=WINDOW),
+    windows=WINDOWS,
+    session=st.none() | sections(cost_usd=USD, prompt_tokens=COUNTS, warn_at=FRACTION),
     media=st.none() | sections(image=STILL, document=STILL, video=MOVING),
     history=st.none()
     | sections(
@@ -105,7 +109,16 @@ FILES = st.fixed_dictionaries(
             quota=COUNTS,
             give_up_after=st.none() | st.integers(1, 10**6),
         ),
-        "state": sections(store=st.just("sqlite"), dir=st.none() | st.just("here")),
+        "tenants": st.dictionaries(
+            st.sampled_from(["each", "acme", "Some.Body@else-where"]), st.none() | sections(windows=WINDOWS), max_size=3
+        ),
+        "overall": st.none() | sections(windows=WINDOWS),
+        "state": sections(
+            store=st.sampled_from(["sqlite", "memory"]),
+            on_failure=st.none() | st.sampled_from(["reject", "admit"]),
+            dir=st.none() | st.just("here"),
+        )
+        | st.just({"store": "redis", "url_env": "BUDGETS_URL"}),
         "encoding": sections(
             video=st.none()
             | sections(
@@ -152,6 +165,10 @@ KEYS = st.sampled_from(
         "video",
         "windows",
         "day",
+        "rolling 60s",
+        "session",
+        "tenants",
+        "overall",
         "media",
         "models",
         "overrides",

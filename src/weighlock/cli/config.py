@@ -106,7 +106,9 @@ def _remarks(settings: Settings) -> Iterator[str]:
     yield from _clamped(settings)
     for key in _set_here(settings, ("mode", "on_exceed")):
         yield f"changes the words of check, not its verdict: {key}"
-    for key in _set_here(settings, ("windows", "labels")):
+    for key in _set_here(settings, ("windows", "session")):
+        yield f"kept for requests that are prepared, not asked by check and fit: {key}"
+    for key in _set_here(settings, ("labels",)):
         yield f"checked, and not acted on by this version: {key}"
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from weighlock.budgets.windows import Period, Rolling, Window
+from weighlock.budgets.reservation import OnStoreFailure
+from weighlock.budgets.windows import Period, Rolling, Session, Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.mime import canonical
 from weighlock.planning.cost import Contract, Override, Rates
@@ -23,6 +24,7 @@ from weighlock.settings.coherence import beside
 from weighlock.settings.model import (
     BUILT_IN,
     BUILT_IN_ACCOUNT,
+    EACH,
     INHERITED,
     Account,
     Endpoint,
@@ -32,7 +34,9 @@ from weighlock.settings.model import (
     Safety,
     Settings,
     State,
+    StoreKind,
     Uploads,
+    Windows,
 )
 from weighlock.settings.schema import SettingsFile
 from weighlock.settings.spelled import as_document
@@ -52,6 +56,7 @@ _AS_WRITTEN = (
     "prepare_deadline_s",
 )
 """Keys of an endpoint that need no building."""
+_STARTING_POINTS = {"endpoints": (("default",), INHERITED), "tenants": (("tenants", EACH), f" ({EACH})")}
 _KEPT = {"off": 0.0, "until_deleted": math.inf}
 
 
@@ -65,11 +70,16 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         name: _endpoint(name, merged(default_values, own or {}), accounts)
         for name, own in (values.get("endpoints") or {}).items()
     }
+    tenants = values.get("tenants") or {}
     settings = Settings(
         accounts=MappingProxyType(accounts),
         default=default,
         endpoints=MappingProxyType(endpoints),
         uploads=_uploads(values.get("uploads") or {}),
+        tenants=MappingProxyType(
+            {name: _windows(_of_windows(merged(tenants.get(EACH) or {}, own or {}))) for name, own in tenants.items()}
+        ),
+        overall=_windows(_of_windows(values.get("overall"))),
         state=_state(values.get("state") or {}, document, cwd),
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
@@ -116,7 +126,8 @@ def _endpoint(name: str, values: Mapping[str, Any], accounts: Mapping[str, Accou
         output_tokens=OutputTokens(expected=(values.get("output_tokens") or {}).get("expected") or 0),
         count=CountPolicy(**{key: value for key, value in (values.get("count") or {}).items() if value is not None}),
         limits=_limits(values.get("limits") or {}),
-        windows=_windows(values.get("windows") or {}),
+        windows=_windows(_of_windows(values)),
+        session=Session(**(values.get("session") or {})),
         media=_media(media),
         levers=EVERY_LEVER if levers is None else tuple(levers),
         strip_metadata=bool(strip),
@@ -135,13 +146,28 @@ def _tokens(values: Mapping[str, int | None] | None) -> Mapping[Modality, int]:
     return MappingProxyType({modality: given[modality] for modality in Modality if modality in given})
 
 
-def _windows(values: Mapping[str, Any]) -> Mapping[Period | Rolling, Window]:
+def _of_windows(values: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (values or {}).get("windows") or {}
+
+
+def _windows(values: Mapping[str, Any]) -> Windows:
     windows: dict[Period | Rolling, Window] = {}
-    for period in Period:
-        if (body := values.get(period.value)) is not None:
+    for name in sorted(values, key=_length):
+        if (body := values[name]) is not None:
             given = {key: value for key, value in body.items() if value is not None}
+            period = _period(name)
             windows[period] = Window(period=period, **{**given, "tokens": _tokens(body.get("tokens"))})
     return MappingProxyType(windows)
+
+
+def _length(name: str) -> tuple[bool, int]:
+    """The calendar's first, the shorter ones before the longer."""
+    period = _period(name)
+    return (True, period.seconds) if isinstance(period, Rolling) else (False, list(Period).index(period))
+
+
+def _period(name: str) -> Period | Rolling:
+    return Rolling(int(name.removeprefix("rolling ").removesuffix("s"))) if name.startswith("rolling") else Period(name)
 
 
 def _media(values: Mapping[str, Any]) -> Mapping[Modality, MediaSettings]:
@@ -194,7 +220,12 @@ def _uploads(values: Mapping[str, Any]) -> Uploads:
 
 def _state(values: Mapping[str, Any], document: Document, cwd: Path) -> State:
     folder = values.get("dir")
-    return State(dir=None if folder is None else beside(("state", "dir"), folder, document, cwd))
+    return State(
+        dir=None if folder is None else beside(("state", "dir"), folder, document, cwd),
+        store=values.get("store") or StoreKind.SQLITE,
+        url_env=values.get("url_env"),
+        on_failure=values.get("on_failure") or OnStoreFailure.REJECT,
+    )
 
 
 def _safety(values: Mapping[str, Any]) -> Safety:
@@ -239,8 +270,9 @@ def _origins(values: Mapping[str, Any], document: Document) -> dict[str, str]:
     origins = {}
     for path, _ in leaves(values):
         place = document.marks.get(path)
-        if place is None and path[0] == "endpoints":
-            inherited = document.marks.get(("default", *path[2:]))
-            place = None if inherited is None else f"{inherited}{INHERITED}"
+        if place is None and path[0] in _STARTING_POINTS:
+            start, told = _STARTING_POINTS[path[0]]
+            inherited = document.marks.get((*start, *path[2:]))
+            place = None if inherited is None else f"{inherited}{told}"
         origins[".".join(path)] = place or BUILT_IN
     return origins

@@ -32,6 +32,7 @@ def check_together(document: Document, cwd: Path) -> None:
             path = _placed(at, key_file, document, cwd)
             if without_keys(key_file) != key_file and not (path and is_file(path)):
                 _wrong(document, at, "must be the path of a file; a key itself is never written here")
+    _check_windows(document)
     folder = _mapping(document.values.get("state")).get("dir")
     if isinstance(folder, str):
         _placed(_STATE_DIR, folder, document, cwd)
@@ -101,6 +102,19 @@ def _check_endpoints(document: Document) -> None:
         if "model" in own_words and own_words["model"] is None:
             _wrong(document, (*at, "model"), "missing; name the model used when a request names none")
         _check_model(at, own_words, {**default, **own_words}, document)
+
+
+def _check_windows(document: Document) -> None:
+    """A rolling window begins at no hour of any place."""
+    values = document.values
+    named = ((section, name) for section in ("endpoints", "tenants") for name in _mapping(values.get(section)))
+    for at in (("default",), ("overall",), *named):
+        body: Any = values
+        for key in at:
+            body = _mapping(body).get(key)
+        for name, window in _mapping(_mapping(body).get("windows")).items():
+            if str(name).startswith("rolling") and _mapping(window).get("timezone") is not None:
+                _wrong(document, (*at, "windows", name, "timezone"), "a rolling window has no time zone; remove it")
 
 
 def _accounts(document: Document) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ or endpoint by a typo. Lists and mappings are read as the file's are, within the
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,8 @@ NESTING = "__"
 CONFIG_VARIABLE = "WEIGHLOCK_CONFIG"
 NOT_SETTINGS = frozenset({CONFIG_VARIABLE, "WEIGHLOCK_CORPUS", "WEIGHLOCK_VENV"})
 """Variables of ours that are no key: where the file is, and what our own tests and scripts go by."""
-_NAMED = ("accounts", "endpoints")
+_NAMED = ("accounts", "endpoints", "tenants")
+_ROLLING = re.compile(r"rolling_(\d+s)")
 _FILE_ONLY = frozenset({"version", "include"})
 
 
@@ -43,7 +45,8 @@ def apply_environment(document: Document, environ: Mapping[str, str]) -> None:
             document.problems.append(Problem(name, dotted(path) if path[0] in known else "", complaint))
             del variables[name]
     for path, value in leaves(_exploded(variables)):
-        _set(document, path, f"{PREFIX}{NESTING.join(path).upper()}", _read(value))
+        variable = f"{PREFIX}{NESTING.join(path).upper()}"
+        _set(document, tuple(_ROLLING.sub(r"rolling \1", key) for key in path), variable, _read(value))
 
 
 def _settable() -> list[str]:
@@ -119,7 +122,9 @@ def _named_by(document: Document) -> set[str]:
     accounts = document.values.get("accounts")
     bodies = accounts.values() if isinstance(accounts, dict) else ()
     homes = (body.get("api_key_env") for body in bodies if isinstance(body, dict))
-    return {home for home in homes if isinstance(home, str)}
+    state = document.values.get("state")
+    store = state.get("url_env") if isinstance(state, dict) else None
+    return {home for home in (*homes, store) if isinstance(home, str)}
 
 
 def _read(value: Any) -> Any:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from weighlock.budgets.windows import Period, Rolling, Window
+from weighlock.budgets.reservation import OnStoreFailure
+from weighlock.budgets.windows import Period, Rolling, Session, Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.errors import ConfigError
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
@@ -26,6 +27,10 @@ BUILT_IN = "built in"
 """Origin of a value nobody gave."""
 INHERITED = " (default)"
 """End of the origin of a value an endpoint takes from the default."""
+EACH = "each"
+"""Among the tenants: what every one of them starts from."""
+
+Windows = Mapping[Period | Rolling, Window]
 
 
 class Mode(StrEnum):
@@ -64,6 +69,17 @@ class OnMimeMismatch(StrEnum):
 
     CORRECT = "correct"
     REJECT = "reject"
+
+
+class StoreKind(StrEnum):
+    """What budgets are kept in."""
+
+    SQLITE = "sqlite"
+    """For all processes of this host."""
+    MEMORY = "memory"
+    """For this process, until it ends."""
+    REDIS = "redis"
+    """For all hosts that share it."""
 
 
 class Confinement(StrEnum):
@@ -150,7 +166,9 @@ class Endpoint:
     output_tokens: OutputTokens = field(default_factory=OutputTokens)
     count: CountPolicy = field(default_factory=CountPolicy)
     limits: Limits = field(default_factory=Limits)
-    windows: Mapping[Period | Rolling, Window] = field(default_factory=lambda: MappingProxyType({}))
+    windows: Windows = field(default_factory=lambda: MappingProxyType({}))
+    session: Session = field(default_factory=Session)
+    """Of one run of an agent."""
     media: Mapping[Modality, MediaSettings] = field(default_factory=lambda: MappingProxyType({}))
     levers: tuple[Lever, ...] = EVERY_LEVER
     """In the order they are moved to make a request fit."""
@@ -201,10 +219,15 @@ class Uploads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Where what is remembered on this machine is kept."""
+    """Where what is remembered is kept."""
 
     dir: Path | None = None
-    """`None` is the user's own place for such things."""
+    """Of what is kept on this machine; `None` is the user's own place for such things."""
+    store: StoreKind = StoreKind.SQLITE
+    """Of budgets."""
+    url_env: str | None = None
+    """Environment variable that holds the address of a shared store."""
+    on_failure: OnStoreFailure = OnStoreFailure.REJECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +238,10 @@ class Settings:
     default: Endpoint
     endpoints: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
     uploads: Uploads = field(default_factory=Uploads)
+    tenants: Mapping[str, Windows] = field(default_factory=lambda: MappingProxyType({}))
+    """Budgets of a tenant, all endpoints together, with those of each already merged in; `each` is any other's."""
+    overall: Windows = field(default_factory=lambda: MappingProxyType({}))
+    """Budgets of all endpoints and tenants together."""
     state: State = field(default_factory=State)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
@@ -240,6 +267,10 @@ class Settings:
             raise ConfigError(
                 f"unknown endpoint {quoted(name)}; {suggest(name, self.endpoints)}", endpoint=name
             ) from None
+
+    def tenant(self, name: str) -> Windows:
+        """The budgets of a tenant; those of each, where it is not named."""
+        return self.tenants.get(name) or self.tenants.get(EACH) or MappingProxyType({})
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

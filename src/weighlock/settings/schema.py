@@ -1,8 +1,8 @@
 """The settings file as its keys are written: what exists, of which type, within which range.
 
 A key this version does not act on is refused, with a message that says so; accepting it would let an operator believe
-in a session budget nobody keeps. Three exceptions are parsed, checked and shown, because a file should not have to
-change the day they bind: `windows`, `mode`/`on_exceed`, and `labels`. `NOT_YET` lists what is known but refused.
+in a service nobody starts. Two exceptions are parsed, checked and shown, because a file should not have to change the
+day they bind: `mode`/`on_exceed`, and `labels`. `NOT_YET` lists what is known but refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from weighlock.budgets.reservation import OnStoreFailure
+from weighlock.budgets.windows import Period
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
@@ -25,24 +27,23 @@ from weighlock.settings.model import (
     OnMimeMismatch,
     OnUnknownModel,
     OnUnknownPrice,
+    StoreKind,
+    suggest,
 )
 from weighlock.uploads.policy import DeleteRemote
 from weighlock.written import quoted, without_keys
 
 NOT_YET = frozenset(
     {
-        "tenants",
-        "state.on_failure",
-        "state.url_env",
         "service",
         "observe",
-        "session",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
 
 _VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
 _NAME = re.compile(r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$")
+_WINDOW = r"^(minute|hour|day|month|rolling [1-9][0-9]{0,7}s)$"
 
 
 def _number(value: Any) -> Any:
@@ -57,6 +58,13 @@ def _name(value: str) -> str:
         raise ValueError("a name is lower-case words joined by single underscores, as variables spell it")
     if value == "default":
         raise ValueError("`default` is what every endpoint starts from; write it at the top level")
+    return value
+
+
+def _window(value: str) -> str:
+    if not re.match(_WINDOW, value):
+        nearest = suggest(value, [*(period.value for period in Period), "rolling 3600s"])
+        raise ValueError(f"unknown key; {nearest}")
     return value
 
 
@@ -103,6 +111,9 @@ KeepCopies = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": ["off", "7d"]}),
 ]
 Name = Annotated[str, AfterValidator(_name)]
+TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
+WindowName = Annotated[str, AfterValidator(_window), WithJsonSchema({"type": "string", "pattern": _WINDOW})]
+WarnAt = Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=1)]
 ClipText = Annotated[
     str,
     AfterValidator(_clip),
@@ -155,15 +166,22 @@ class WindowSection(_Section):
     cost_usd: Usd | None = None
     prompt_tokens: Count | None = None
     tokens: TokensSection | None = None
+    requests: Count | None = None
     timezone: Annotated[str, AfterValidator(_timezone)] | None = Field(None, description="IANA name; UTC if left out.")
-    warn_at: Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=1)] | None = None
+    warn_at: WarnAt | None = Field(None, description="Told from this fraction on.")
+
+
+Windows = dict[WindowName, WindowSection | None]
+
+
+class SessionSection(_Section):
+    cost_usd: Usd | None = None
+    prompt_tokens: Count | None = None
+    warn_at: WarnAt | None = Field(None, description="Told from this fraction on.")
 
 
 class WindowsSection(_Section):
-    minute: WindowSection | None = None
-    hour: WindowSection | None = None
-    day: WindowSection | None = None
-    month: WindowSection | None = None
+    windows: Windows | None = Field(None, description="Over time, inclusive: minute, hour, day, month, rolling 3600s.")
 
 
 Rate = Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=24)]
@@ -251,7 +269,8 @@ class EndpointSection(_Section):
     output_tokens: OutputTokensSection | None = None
     count: CountSection | None = Field(None, description="The service asked before the verdict.")
     limits: LimitsSection | None = Field(None, description="Of one request, inclusive.")
-    windows: WindowsSection | None = Field(None, description="Checked and shown; not kept by this version.")
+    windows: Windows | None = Field(None, description="Over time, inclusive: minute, hour, day, month, rolling 3600s.")
+    session: SessionSection | None = Field(None, description="Of one run of an agent.")
     media: MediaSection | None = None
     local_work: LocalWork | None = Field(None, description="What may be done to the bytes of a medium.")
     prepare_deadline_s: Annotated[Seconds, Field(gt=0)] | None = Field(
@@ -297,8 +316,18 @@ class UploadsSection(_Section):
 
 
 class StateSection(_Section):
-    store: Literal["sqlite"] | None = None
+    store: StoreKind | None = Field(None, description="Of budgets.")
+    url_env: Annotated[str, AfterValidator(_variable)] | None = Field(
+        None, description="Environment variable that holds the address of a shared store."
+    )
+    on_failure: OnStoreFailure | None = Field(None, description="While the store of budgets cannot be asked.")
     dir: str | None = Field(None, description="On a local disk, relative to this file; left out, the user's own.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StateSection:
+        if (self.store is StoreKind.REDIS) != (self.url_env is not None):
+            raise ValueError("`store: redis` and url_env, the variable that holds its address, belong together")
+        return self
 
 
 class MaxSection(_Section):
@@ -361,7 +390,11 @@ class SettingsFile(_Section):
     endpoints: dict[Name, EndpointSection | None] | None = None
     rules: RulesSection | None = None
     uploads: UploadsSection | None = None
-    state: StateSection | None = Field(None, description="What is remembered on this machine.")
+    tenants: dict[TenantName, WindowsSection | None] | None = Field(
+        None, description="Of each tenant, all endpoints together; `each` is what every one starts from."
+    )
+    overall: WindowsSection | None = Field(None, description="Of all endpoints and tenants together.")
+    state: StateSection | None = Field(None, description="What is remembered, and where.")
     safety: SafetySection | None = None
     pricing: PricingSection | None = None
     encoding: EncodingSection | None = Field(None, description="Of films and sound that have to be encoded again.")

@@ -9,12 +9,23 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from weighlock.budgets.windows import Window
+from weighlock.budgets.windows import Rolling, Session, Window
 from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
-from weighlock.settings.model import Account, Endpoint, History, MediaSettings, Safety, Settings, Uploads
+from weighlock.settings.model import (
+    EACH,
+    Account,
+    Endpoint,
+    History,
+    MediaSettings,
+    Safety,
+    Settings,
+    State,
+    Uploads,
+    Windows,
+)
 
 
 def as_document(settings: Settings) -> dict[str, Any]:
@@ -33,7 +44,9 @@ def as_document(settings: Settings) -> dict[str, Any]:
         },
         "rules": {"overlay": None if settings.rules_overlay is None else str(settings.rules_overlay)},
         "uploads": _plain(_uploads_document(settings.uploads)),
-        "state": {"store": "sqlite", "dir": None if settings.state.dir is None else str(settings.state.dir)},
+        "tenants": _plain(_tenants_document(settings.tenants)),
+        "overall": {"windows": _plain(_windows_document(settings.overall))},
+        "state": _plain(_state_document(settings.state)),
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
         "encoding": _encoding_document(settings.encoding),
@@ -69,7 +82,8 @@ def endpoint_document(endpoint: Endpoint) -> dict[str, Any]:
             "bytes": limits.bytes,
             "tokens": _tokens_document(limits.tokens),
         },
-        "windows": {period.value: _window_document(window) for period, window in endpoint.windows.items()},
+        "windows": _windows_document(endpoint.windows),
+        "session": _session_document(endpoint.session),
         "media": {
             **{modality.value.lower(): _media_document(modality, media) for modality, media in endpoint.media.items()},
             "levers": list(endpoint.levers),
@@ -100,14 +114,33 @@ def _tokens_document(tokens: Mapping[Modality, int]) -> dict[str, int]:
     return {modality.value.lower(): count for modality, count in tokens.items()}
 
 
+def _windows_document(windows: Windows) -> dict[str, Any]:
+    return {window.name: _window_document(window) for window in windows.values()}
+
+
 def _window_document(window: Window) -> dict[str, Any]:
     return {
         "cost_usd": window.cost_usd,
         "prompt_tokens": window.prompt_tokens,
         "tokens": _tokens_document(window.tokens),
-        "timezone": window.timezone,
+        "requests": window.requests,
+        **({} if isinstance(window.period, Rolling) else {"timezone": window.timezone}),
         "warn_at": window.warn_at,
     }
+
+
+def _session_document(session: Session) -> dict[str, Any]:
+    return {"cost_usd": session.cost_usd, "prompt_tokens": session.prompt_tokens, "warn_at": session.warn_at}
+
+
+def _tenants_document(tenants: Mapping[str, Windows]) -> dict[str, Any]:
+    each = {"windows": _windows_document(tenants.get(EACH, {}))}
+    named = {name: {"windows": _windows_document(windows)} for name, windows in tenants.items()}
+    return {name: own if name == EACH else _with_removals(each, own) for name, own in named.items()}
+
+
+def _state_document(state: State) -> dict[str, Any]:
+    return {"store": state.store, "url_env": state.url_env, "on_failure": state.on_failure, "dir": state.dir}
 
 
 def _media_document(modality: Modality, media: MediaSettings) -> dict[str, Any]:

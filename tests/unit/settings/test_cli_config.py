@@ -56,7 +56,10 @@ def test_check_says_which_file_it_read_and_that_it_is_sound(folder: Path) -> Non
     assert result.exit_code == 0
     assert f"read: {folder / 'weighlock.yaml'}" in result.output
     assert "endpoints: bug_triage, meeting_notes" in result.output
-    assert "not acted on by this version: endpoints.meeting_notes.windows" in result.output
+    assert (
+        "kept for requests that are prepared, not asked by check and fit: endpoints.meeting_notes.windows"
+        in result.output
+    )
     assert result.output.endswith("no mistakes\n")
 
 
@@ -122,8 +125,8 @@ def test_check_says_of_keys_that_are_set_what_they_do_not_do(folder: Path) -> No
     assert said == [
         "changes the words of check, not its verdict: default.on_exceed",
         "changes the words of check, not its verdict: endpoints.one.mode",
+        "kept for requests that are prepared, not asked by check and fit: endpoints.two.windows",
         "checked, and not acted on by this version: default.labels",
-        "checked, and not acted on by this version: endpoints.two.windows",
     ]
     assert "verdict" not in run("check", "plain.yaml").stdout
     assert "not acted on" not in run("check", "plain.yaml").stdout
@@ -242,6 +245,8 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "accounts",
         "default",
         "endpoints",
+        "tenants",
+        "overall",
         "rules",
         "uploads",
         "state",

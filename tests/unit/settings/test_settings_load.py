@@ -497,9 +497,6 @@ class TestMistakes:
         assert "weighlock.yaml:19: endpoints: given twice; first at" in problem
         assert problem.endswith("weighlock.yaml:11")
 
-    def test_of_state_only_what_this_version_acts_on_is_taken(self, tmp_path: Path) -> None:
-        assert "this version does not act on it" in only_mistake(tmp_path, f"{BASE}state: {{on_failure: reject}}\n")
-
     @pytest.mark.parametrize(
         ("key", "said"),
         [
@@ -514,11 +511,11 @@ class TestMistakes:
     def test_what_is_no_policy_of_uploads_is_told(self, tmp_path: Path, key: str, said: str) -> None:
         assert said in only_mistake(tmp_path, f"{BASE}uploads: {{{key}}}\n")
 
-    @pytest.mark.parametrize("key", ["session: {cost_usd: 2}"])
+    @pytest.mark.parametrize("key", ["service: {listen: here}", "observe: {prometheus: true}"])
     def test_a_key_of_the_product_that_this_version_does_not_act_on_is_refused_as_such(
         self, tmp_path: Path, key: str
     ) -> None:
-        problem = only_mistake(tmp_path, BASE.replace("    mode: enforce", f"    {key}"))
+        problem = only_mistake(tmp_path, f"{BASE}{key}\n")
 
         assert "this version does not act on it; remove it" in problem
 
