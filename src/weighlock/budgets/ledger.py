@@ -17,7 +17,7 @@ from typing import TypeVar
 from weighlock.budgets.hold import Amounts, Cap, Hold, Outcome, Standing, State, Store
 from weighlock.budgets.refusal import exhausted, shortages
 from weighlock.budgets.reservation import OnStoreFailure, Reservation, Settled
-from weighlock.budgets.windows import Budget, capped, caps
+from weighlock.budgets.windows import Budget, Placed, caps, placed
 from weighlock.errors import BudgetError, BudgetStoreUnavailable, WindowExhausted
 from weighlock.io import Io
 
@@ -75,27 +75,33 @@ class Ledger:
             ValueError: a negative need, or the id of a request that is settled.
         """
         _demand_whole(need)
-        wanted = Reservation(
-            id=hold_id,
-            need=dict(need),
-            budgets=tuple(budgets),
-            reserved_at=self._io.now(),
-            expires_at=self._io.now() + timedelta(seconds=lasts_s),
-            note=note,
-        )
+        lasts, now = timedelta(seconds=lasts_s), self._io.now()
+
+        def reservation(state: State | None, standings: tuple[Standing, ...] = ()) -> Reservation:
+            return Reservation(
+                id=hold_id,
+                need=need,
+                budgets=tuple(budgets),
+                reserved_at=now,
+                expires_at=now + lasts,
+                state=state,
+                standings=standings,
+                note=note,
+            )
+
         try:
             now = await self._now()
             await self._pay()
-            wanted = replace(wanted, reserved_at=now, expires_at=now + timedelta(seconds=lasts_s))
-            pairs = capped(budgets, now)
-            outcome = await self._held(wanted.hold, tuple(cap for _, cap in pairs))
+            place = placed(budgets, now)
+            hold = Hold(id=hold_id, need=need, counters=place.counters, expires_at=now + lasts, note=note)
+            outcome = await self._held(hold, place.caps)
         except BudgetStoreUnavailable as error:
-            return self._unverified(wanted, error)
+            return self._unverified(reservation(None), error)
         if outcome.refused:
-            raise await self._exhausted(pairs, outcome, need, now, note.get("endpoint"))
+            raise await self._exhausted(place, outcome, need, now, note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise ValueError(f"the request {hold_id!r} is {outcome.state} already; another one needs another id")
-        return replace(wanted, standings=outcome.standings)
+        return reservation(outcome.state, outcome.standings)
 
     async def adjust(self, reservation: Reservation, need: Amounts) -> Reservation:
         """Another need in the place of what is held. What grows has to fit; refused, the hold stays as it was.
@@ -106,18 +112,18 @@ class Ledger:
             BudgetError: the time of the hold is over.
         """
         _demand_whole(need)
-        wanted = replace(reservation, need=dict(need))
+        wanted = replace(reservation, need=need)
         if reservation.unverified:
             return wanted
         try:
             now = await self._now()
-            pairs = capped(reservation.budgets, now, reservation.reserved_at)
-            outcome = await self._ask(self._store.adjust, reservation.id, need, tuple(cap for _, cap in pairs))
+            place = placed(reservation.budgets, now, reservation.reserved_at)
+            outcome = await self._ask(self._store.adjust, reservation.id, need, place.caps)
         except BudgetStoreUnavailable as error:
             return self._unverified(wanted, error)
         if outcome.refused:
             growth = {metric: amount - reservation.need.get(metric, 0) for metric, amount in need.items()}
-            raise await self._exhausted(pairs, outcome, growth, now, reservation.note.get("endpoint"))
+            raise await self._exhausted(place, outcome, growth, now, reservation.note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise BudgetError("the hold of this request was over before it was sent", state=outcome.state)
         return replace(wanted, standings=outcome.standings)
@@ -250,10 +256,10 @@ class Ledger:
         return replace(wanted, state=None, standings=(), unverified=True)
 
     async def _exhausted(
-        self, pairs: Sequence[tuple[Budget, Cap]], outcome: Outcome, need: Amounts, now: datetime, endpoint: str | None
+        self, place: Placed, outcome: Outcome, need: Amounts, now: datetime, endpoint: str | None
     ) -> WindowExhausted:
         short = []
-        for one in shortages(pairs, outcome.standings, need, outcome.refused):
+        for one in shortages(place.budgets, outcome, need):
             pieces: tuple[Standing, ...] = ()
             if one.is_rolling:
                 with suppress(BudgetStoreUnavailable):

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,7 +162,7 @@ class _Tables:
                 kept.id,
                 kept.state.value,
                 _json(kept.need),
-                _written(kept.counters),
+                _keys_text(kept.counters),
                 kept.expires_at.timestamp(),
                 now.timestamp(),
             ),
@@ -213,7 +214,7 @@ class _Tables:
                 row.kind,
                 _json(row.held),
                 _json(row.spent),
-                _written(row.counters),
+                _keys_text(row.counters),
                 _json(row.note),
             ),
         )
@@ -300,7 +301,7 @@ def _kept(row: Any) -> Kept:
         id=row["id"],
         state=State(row["state"]),
         need=_read(row["need"]),
-        counters=tuple(_read(row["counters"])),
+        counters=_keys(row["counters"]),
         expires_at=_moment(row["expires_at"]),
     )
 
@@ -313,9 +314,19 @@ def _row(row: Any) -> Row:
         kind=row["kind"],
         held=_read(row["held"]),
         spent=_read(row["spent"]),
-        counters=tuple(_read(row["counters"])),
+        counters=_keys(row["counters"]),
         note=_read(row["note"]),
     )
+
+
+@lru_cache(maxsize=1024)  # most requests are counted where the one before was
+def _keys_text(keys: tuple[str, ...]) -> str:
+    return _written(keys)
+
+
+@lru_cache(maxsize=1024)
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple(_read(text))
 
 
 def _json(values: Mapping[str, Any]) -> str:
