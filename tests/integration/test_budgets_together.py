@@ -91,7 +91,9 @@ def test_processes_at_once_are_admitted_up_to_the_limit(tmp_path: Path) -> None:
 
     assert [one.returncode for one in running] == [0, 0, 0]
     assert sum(admitted) == AFFORDABLE
-    demand_spent(SqliteStore(path), AFFORDABLE)
+    store = SqliteStore(path)
+    demand_spent(store, AFFORDABLE)
+    store.close()
 
 
 @pytest.mark.slow
@@ -127,6 +129,7 @@ def test_processes_killed_at_any_moment_leave_counters_that_are_what_the_journal
     assert verify(store) == ()
     store.rebuild()
     assert store.counters() == left
+    store.close()
 
 
 # ---- outages
@@ -142,7 +145,9 @@ def reserved(ledger: Ledger, name: str) -> Reservation:
 
 
 def locked(file: Path) -> Callable[[], None]:
-    SqliteStore(file).counters()
+    made = SqliteStore(file)
+    made.counters()
+    made.close()
     other = sqlite3.connect(file)
     other.execute("BEGIN EXCLUSIVE")
     return other.close

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TypeVar
 
-from weighlock.budgets.hold import Amounts, Cap, Hold, Outcome, Standing, State, Store
+from weighlock.budgets.hold import METRICS, Amounts, Cap, Hold, Outcome, Standing, State, Store
 from weighlock.budgets.refusal import exhausted, shortages
 from weighlock.budgets.reservation import OnStoreFailure, Reservation, Settled
 from weighlock.budgets.windows import Budget, Placed, caps, placed
@@ -27,6 +27,8 @@ _PAUSE_S = 0.5
 """A store that did not answer is not asked again for so long: nobody waits for it in vain."""
 _CLOCK_GOOD_FOR_S = 60.0
 _MOST_OWED, _PAID_AT_ONCE = 10_000, 20
+_MOST = 2**53 - 1
+"""Of one metric; more some stores cannot count exactly."""
 _NO_NOTE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -72,7 +74,7 @@ class Ledger:
         Raises:
             WindowExhausted: a budget has no room; nothing is held.
             BudgetStoreUnavailable: the store cannot be asked, and the policy is to refuse.
-            ValueError: a negative need, or the id of a request that is settled.
+            ValueError: a need that is none, or the id of a request that is settled.
         """
         _demand_whole(need)
         lasts, now = timedelta(seconds=lasts_s), self._io.now()
@@ -296,5 +298,7 @@ class _Reserving:
 
 def _demand_whole(amounts: Amounts) -> None:
     for metric, amount in amounts.items():
-        if amount < 0:
-            raise ValueError(f"{metric} must not be negative, and is {amount}")
+        if metric not in METRICS:
+            raise ValueError(f"{metric!r} is no metric; known: {', '.join(METRICS)}")
+        if not 0 <= amount <= _MOST:
+            raise ValueError(f"{metric} must be from 0 to {_MOST:,}, and is {amount:,}")

@@ -223,8 +223,17 @@ def test_an_id_is_one_requests_and_repeated_is_the_same_hold(desk: Desk) -> None
     assert again.state is State.HELD
     with pytest.raises(ValueError, match="committed already"):
         desk.reserve("a", {"requests": 1}, day(requests=1))
-    with pytest.raises(ValueError, match="must not be negative"):
-        desk.reserve("b", {"requests": -1}, day(requests=1))
+
+
+@pytest.mark.parametrize(
+    ("need", "said"),
+    [({"requests": -1}, "must be from 0 to"), ({"requests": 2**53}, "must be from 0 to"), ({"tokens": 1}, "no metric")],
+)
+def test_a_need_that_is_none_is_refused_before_it_is_held(desk: Desk, need: Amounts, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        desk.reserve("b", need, day(requests=1))
+
+    assert desk.store.counters() == {}
 
 
 def test_a_budget_is_told_of_before_it_is_empty(desk: Desk) -> None:
