@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal
 from types import MappingProxyType
 
-from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, REQUESTS, Amounts, Standing, tokens_of
+from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, Amounts, Standing, amounts, tokens_of
 from weighlock.gemini.usage import Usage
 from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.limits import Limits
@@ -22,22 +22,15 @@ _MICRO = Decimal(1_000_000)
 
 def need_of(report: Report) -> Amounts:
     """What a request may come to, by the high estimate, its expected answer included; no USD where nobody prices it."""
-    need = {REQUESTS: 1, PROMPT_TOKENS: report.total.high}
-    need.update((tokens_of(modality), tally.high) for modality, tally in report.tokens.items())
-    if report.cost is not None:
-        need[MICRO_USD] = micro_usd(report.cost.high)
-    return MappingProxyType(need)
+    tokens = {modality: tally.high for modality, tally in report.tokens.items()}
+    cost = report.cost.high if report.cost is not None else None
+    return amounts(prompt_tokens=report.total.high, tokens=tokens, cost_usd=cost)
 
 
 def spent_of(usage: Usage, prices: Prices | Unpriced) -> Amounts:
     """What a call was billed: tokens by modality as sent, and what they cost, cached ones at their rate."""
     prompt = (usage.prompt or 0) + usage.tool_use
-    spent = {REQUESTS: 1, PROMPT_TOKENS: prompt}
-    spent.update((tokens_of(modality), tokens) for modality, tokens in usage.by_modality.items())
-    cost = usd_of(usage, prices)
-    if cost is not None:
-        spent[MICRO_USD] = micro_usd(cost)
-    return MappingProxyType(spent)
+    return amounts(prompt_tokens=prompt, tokens=usage.by_modality, cost_usd=usd_of(usage, prices))
 
 
 def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
@@ -48,11 +41,6 @@ def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
     cached[Modality.TEXT] = cached.get(Modality.TEXT, 0) + max(0, usage.cached - sum(cached.values()))
     whole = max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use
     return prices.cost(usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached)
-
-
-def micro_usd(usd: Decimal) -> int:
-    """Millionths, rounded up."""
-    return int((usd * _MICRO).to_integral_value(ROUND_CEILING))
 
 
 def usd(micro: int) -> Decimal:

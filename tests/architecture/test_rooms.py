@@ -29,7 +29,12 @@ DOORS = {
     "pikepdf": {f"codecs/pdf{part}.py" for part in ("", "_links", "_make", "_strip")},
     "google": {
         "gemini/auth.py",
-        *(f"converters/genai_{part}.py" for part in ("config", "contents", "fields", "parts", "raw_results", "types")),
+        *(
+            f"converters/genai_{part}.py"
+            for part in ("config", "contents", "fields", "media", "parts", "raw_results", "types")
+        ),
+        *(f"integrations/genai_{part}.py" for part in ("client", "contract", "models", "stores")),
+        "integrations/media.py",
     },
     "pybase64": {"encoded.py"},
     "httpx2": {"io.py"},

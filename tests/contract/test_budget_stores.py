@@ -132,6 +132,7 @@ def test_a_hold_extended_is_charged_no_sooner(store: Store, clock: FakeClock) ->
     assert not store.extend("a", clock.now() + timedelta(seconds=30)).done
 
     clock.passed_s += 119
+    store.release("another")  # a step, before which what is due is charged
     assert sums(store) == ({}, {"requests": 1})
     clock.passed_s += 1
     assert store.extend("a", clock.now() + timedelta(seconds=60)).state is EXPIRED
@@ -337,6 +338,18 @@ def test_what_is_held_is_not_pruned(store: Store, clock: FakeClock) -> None:
     assert sums(store) == ({}, {"requests": 1})
     assert store.commit("long", {"requests": 1}).done
     assert sums(store) == ({"requests": 1}, {})
+
+
+def test_a_counter_that_a_late_bill_went_into_stays_as_long_as_its_row(store: Store, clock: FakeClock) -> None:
+    over = clock.now() + timedelta(days=1)
+    store.reserve(hold("late", clock, lasts_s=10**6, keep_until=over), [])
+    clock.passed_s += 5 * 86_400
+    store.commit("late", {"requests": 3})
+
+    store.prune(clock.now() - timedelta(days=2))
+
+    assert sums(store) == ({"requests": 3}, {})
+    assert verify(store) == ()
 
 
 def test_the_latest_time_a_counter_is_kept_until_counts(store: Store, clock: FakeClock) -> None:

@@ -134,6 +134,19 @@ def test_what_is_said_to_the_service_runs_with_the_settings_shown(
     assert (tmp_path / "state" / "uploads.db").is_file() is ("upload" in about)
 
 
+def test_the_example_of_budgets_prints_what_its_comments_say(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    example = next(block for block in blocks("python") if "Ledger" in block)
+    Path("budgets.yaml").write_text(next(block for block in blocks("yaml") if "# budgets.yaml" in block))
+    monkeypatch.setenv("WEIGHLOCK_STATE__DIR", str(tmp_path))
+
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
+
+    expected = [line.rpartition("  # ")[2] for line in example.splitlines() if "print(" in line]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
 def test_the_example_of_the_emulator_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
     example = next(block for block in blocks("python") if "Emulator" in block)
 

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TypeVar
 
-from weighlock.budgets.hold import Amounts, Cap, Hold, Outcome, Standing, State, Store
+from weighlock.budgets.hold import METRICS, Amounts, Cap, Hold, Outcome, Standing, State, Store
 from weighlock.budgets.refusal import exhausted, shortages
 from weighlock.budgets.reservation import OnStoreFailure, Reservation, Settled
-from weighlock.budgets.windows import Budget, capped, caps
+from weighlock.budgets.windows import Budget, Placed, caps, placed
 from weighlock.errors import BudgetError, BudgetStoreUnavailable, WindowExhausted
 from weighlock.io import Io
 
@@ -27,6 +27,8 @@ _PAUSE_S = 0.5
 """A store that did not answer is not asked again for so long: nobody waits for it in vain."""
 _CLOCK_GOOD_FOR_S = 60.0
 _MOST_OWED, _PAID_AT_ONCE = 10_000, 20
+_MOST = 2**53 - 1
+"""Of one metric; more some stores cannot count exactly."""
 _NO_NOTE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -61,9 +63,8 @@ class Ledger:
         note: Mapping[str, str] = _NO_NOTE,
         binding: bool = True,
     ) -> Reservation:
-        """Holds a need in all budgets at once. Known already by its id, the hold stays as it is.
-
-        Not `binding`, nothing refuses it: what is over shows in its `standings`.
+        """Holds a need in all budgets at once. Known already by its id, the hold stays as it is. Without budgets no
+        store is asked.
 
         Args:
             hold_id: Unique to the request.
@@ -71,39 +72,45 @@ class Ledger:
             budgets: What it has to fit in.
             lasts_s: Until it is charged unsettled: the request's deadline and a while.
             note: For the journal: endpoint, tenant, session (hashed), model.
+            binding: Otherwise nothing refuses it: what is over shows in its `standings`.
 
         Raises:
             WindowExhausted: a budget has no room; nothing is held.
             BudgetStoreUnavailable: the store cannot be asked, and the policy is to refuse.
-            ValueError: a negative need, or the id of a request that is settled.
+            ValueError: a need that is none, or the id of a request that is settled.
         """
         _demand_whole(need)
-        wanted = Reservation(
-            id=hold_id,
-            need=dict(need),
-            budgets=tuple(budgets),
-            reserved_at=self._io.now(),
-            expires_at=self._io.now() + timedelta(seconds=lasts_s),
-            note=note,
-            binding=binding,
-        )
-        if not wanted.budgets:
-            return wanted
+        lasts, now = timedelta(seconds=lasts_s), self._io.now()
+
+        def reservation(state: State | None, standings: tuple[Standing, ...] = ()) -> Reservation:
+            return Reservation(
+                id=hold_id,
+                need=need,
+                budgets=tuple(budgets),
+                reserved_at=now,
+                expires_at=now + lasts,
+                state=state,
+                standings=standings,
+                note=note,
+                binding=binding,
+            )
+
+        if not budgets:
+            return reservation(State.HELD)
         try:
             now = await self._now()
             await self._pay()
-            wanted = replace(wanted, reserved_at=now, expires_at=now + timedelta(seconds=lasts_s))
-            pairs = capped(budgets, now)
-            every = tuple(cap for _, cap in pairs)
-            outcome = await self._held(wanted.hold, every if binding else ())
-            standings = outcome.standings if binding else await self._ask(self._store.standings, every)
+            place = placed(budgets, now)
+            hold = Hold(id=hold_id, need=need, counters=place.counters, expires_at=now + lasts, note=note)
+            outcome = await self._held(hold, place.caps if binding else ())
+            standings = outcome.standings if binding else await self._ask(self._store.standings, place.caps)
         except BudgetStoreUnavailable as error:
-            return self._unverified(wanted, error)
+            return self._unverified(reservation(None), error)
         if outcome.refused:
-            raise await self._exhausted(pairs, outcome, need, now, note.get("endpoint"))
+            raise await self._exhausted(place, outcome, need, now, note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise ValueError(f"the request {hold_id!r} is {outcome.state} already; another one needs another id")
-        return replace(wanted, standings=standings)
+        return reservation(outcome.state, standings)
 
     async def adjust(self, reservation: Reservation, need: Amounts) -> Reservation:
         """Another need in the place of what is held. What grows has to fit; refused, the hold stays as it was.
@@ -114,19 +121,19 @@ class Ledger:
             BudgetError: the time of the hold is over.
         """
         _demand_whole(need)
-        wanted = replace(reservation, need=dict(need))
+        wanted = replace(reservation, need=need)
         if reservation.unverified or not reservation.budgets:
             return wanted
         try:
             now = await self._now()
-            pairs = capped(reservation.budgets, now, reservation.reserved_at)
-            every = tuple(cap for _, cap in pairs) if reservation.binding else ()
-            outcome = await self._ask(self._store.adjust, reservation.id, need, every)
+            place = placed(reservation.budgets, now, reservation.reserved_at)
+            held_by = place.caps if reservation.binding else ()
+            outcome = await self._ask(self._store.adjust, reservation.id, need, held_by)
         except BudgetStoreUnavailable as error:
             return self._unverified(wanted, error)
         if outcome.refused:
             growth = {metric: amount - reservation.need.get(metric, 0) for metric, amount in need.items()}
-            raise await self._exhausted(pairs, outcome, growth, now, reservation.note.get("endpoint"))
+            raise await self._exhausted(place, outcome, growth, now, reservation.note.get("endpoint"))
         if outcome.state is not State.HELD:
             raise BudgetError("the hold of this request was over before it was sent", state=outcome.state)
         return replace(wanted, standings=outcome.standings or reservation.standings)
@@ -252,17 +259,17 @@ class Ledger:
         return read + timedelta(seconds=self._io.monotonic() - at)
 
     def _unverified(self, wanted: Reservation, error: BudgetStoreUnavailable) -> Reservation:
-        if self._on_failure is OnStoreFailure.REJECT and wanted.binding:
+        if wanted.binding and self._on_failure is OnStoreFailure.REJECT:
             raise error
         with self._lock:
             self.unverified += 1
         return replace(wanted, state=None, standings=(), unverified=True)
 
     async def _exhausted(
-        self, pairs: Sequence[tuple[Budget, Cap]], outcome: Outcome, need: Amounts, now: datetime, endpoint: str | None
+        self, place: Placed, outcome: Outcome, need: Amounts, now: datetime, endpoint: str | None
     ) -> WindowExhausted:
         short = []
-        for one in shortages(pairs, outcome.standings, need, outcome.refused):
+        for one in shortages(place.budgets, outcome, need):
             pieces: tuple[Standing, ...] = ()
             if one.is_rolling:
                 with suppress(BudgetStoreUnavailable):
@@ -299,5 +306,7 @@ class _Reserving:
 
 def _demand_whole(amounts: Amounts) -> None:
     for metric, amount in amounts.items():
-        if amount < 0:
-            raise ValueError(f"{metric} must not be negative, and is {amount}")
+        if metric not in METRICS:
+            raise ValueError(f"{metric!r} is no metric; known: {', '.join(METRICS)}")
+        if not 0 <= amount <= _MOST:
+            raise ValueError(f"{metric} must be from 0 to {_MOST:,}, and is {amount:,}")

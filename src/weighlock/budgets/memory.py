@@ -13,7 +13,8 @@ from itertools import chain, islice, takewhile
 
 from weighlock.budgets.audit import plus
 from weighlock.budgets.hold import Amounts, Counter, Grant, Reach, Row, State
-from weighlock.budgets.local import Kept, LocalStore, Shelf, Sums
+from weighlock.budgets.local import LocalStore
+from weighlock.budgets.shelf import Kept, Shelf, Sums
 
 _MOST_ROWS = 20_000
 """Past so many the older half is summed up, and repeated steps of holds settled by then find nothing."""

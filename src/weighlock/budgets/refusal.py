@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, REQUESTS, Amounts, Cap, Standing
+from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, REQUESTS, Amounts, Cap, Outcome, Standing
 from weighlock.budgets.windows import Budget, Rolling, Session, Window
 from weighlock.errors import WindowExhausted
 from weighlock.written import plain
@@ -78,13 +78,12 @@ def exhausted(short: Sequence[Short], now: datetime, endpoint: str | None) -> Wi
     )
 
 
-def shortages(
-    pairs: Sequence[tuple[Budget, Cap]], standings: Sequence[Standing], need: Amounts, at: Sequence[int]
-) -> list[Short]:
-    """The caps at these places, each beside its budget and what was needed of it."""
+def shortages(budgets: Sequence[Budget], outcome: Outcome, need: Amounts) -> list[Short]:
+    """The caps that refused, each beside its budget and what was needed of it."""
     return [
-        Short(budget=pairs[place][0], standing=standings[place], need=need.get(standings[place].cap.metric, 0))
-        for place in at
+        Short(budget=budgets[at], standing=one, need=need.get(one.cap.metric, 0))
+        for at, one in enumerate(outcome.standings)
+        if at in outcome.refused
     ]
 
 

@@ -6,93 +6,22 @@ missing, as `state` says.
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from weighlock.budgets.audit import plus
-from weighlock.budgets.hold import METRICS, Amounts, Counter, Grant, Reach, Row, State
-from weighlock.budgets.local import NOTHING, Kept, LocalStore, Shelf, Sums
+from weighlock.budgets.hold import Reach
+from weighlock.budgets.local import LocalStore
+from weighlock.budgets.shelf import Shelf
+from weighlock.budgets.tables import MIGRATIONS, WITHOUT, Tables
 from weighlock.errors import BudgetStoreUnavailable, StateUnavailable
 from weighlock.state import StateFile
 
-if TYPE_CHECKING:
-    import sqlite3
-
 FILE = "budgets.db"
-_WITHOUT = "every budget begins anew"
 _JOURNAL_KEPT = timedelta(days=62)
 """Two months can be compared, whatever their lengths; what is older is summed up."""
-_MIGRATIONS = (
-    """
-    CREATE TABLE holds (
-        id TEXT PRIMARY KEY,
-        state TEXT NOT NULL,
-        need TEXT NOT NULL,
-        counters TEXT NOT NULL,
-        expires_at REAL NOT NULL,
-        changed_at REAL NOT NULL
-    ) WITHOUT ROWID;
-    CREATE INDEX due ON holds (expires_at) WHERE state = 'held';
-    CREATE TABLE counters (
-        key TEXT PRIMARY KEY,
-        keep_until REAL,
-        touched_at REAL NOT NULL,
-        spent_prompt_tokens INTEGER NOT NULL DEFAULT 0,
-        spent_requests INTEGER NOT NULL DEFAULT 0,
-        spent_micro_usd INTEGER NOT NULL DEFAULT 0,
-        spent_text INTEGER NOT NULL DEFAULT 0,
-        spent_image INTEGER NOT NULL DEFAULT 0,
-        spent_video INTEGER NOT NULL DEFAULT 0,
-        spent_audio INTEGER NOT NULL DEFAULT 0,
-        spent_document INTEGER NOT NULL DEFAULT 0,
-        held_prompt_tokens INTEGER NOT NULL DEFAULT 0,
-        held_requests INTEGER NOT NULL DEFAULT 0,
-        held_micro_usd INTEGER NOT NULL DEFAULT 0,
-        held_text INTEGER NOT NULL DEFAULT 0,
-        held_image INTEGER NOT NULL DEFAULT 0,
-        held_video INTEGER NOT NULL DEFAULT 0,
-        held_audio INTEGER NOT NULL DEFAULT 0,
-        held_document INTEGER NOT NULL DEFAULT 0
-    ) WITHOUT ROWID;
-    CREATE INDEX over ON counters (keep_until);
-    CREATE TABLE journal (
-        seq INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        id TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        held TEXT NOT NULL,
-        spent TEXT NOT NULL,
-        counters TEXT NOT NULL,
-        note TEXT NOT NULL
-    );
-    CREATE TABLE summed_up (
-        key TEXT PRIMARY KEY,
-        at REAL NOT NULL,
-        held TEXT NOT NULL,
-        spent TEXT NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE grants (
-        id TEXT PRIMARY KEY,
-        scope TEXT NOT NULL,
-        metric TEXT NOT NULL,
-        amount INTEGER NOT NULL,
-        until REAL NOT NULL,
-        reason TEXT NOT NULL,
-        granted_by TEXT NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE resets (id TEXT PRIMARY KEY, at REAL NOT NULL, spent TEXT NOT NULL) WITHOUT ROWID;
-    """,
-)
-_written = json.JSONEncoder().encode
-_COLUMNS = tuple(f"{what}_{metric.rpartition('.')[2].lower()}" for what in ("spent", "held") for metric in METRICS)
-_ADD = f"UPDATE counters SET {', '.join(f'{name} = {name} + ?' for name in _COLUMNS)}, touched_at = ? WHERE key IN "  # noqa: S608
-_SUMS = f"SELECT key, keep_until, {', '.join(_COLUMNS)} FROM counters"  # noqa: S608
 
 
 class SqliteStore(LocalStore):
@@ -118,7 +47,7 @@ class SqliteStore(LocalStore):
         try:
             file = self._file or self._opened()
             with file.writing() if writing else file.reading() as sql:
-                yield _Tables(sql)
+                yield Tables(sql)
         except StateUnavailable as error:
             self.close()  # the next step may find another file in its place
             raise BudgetStoreUnavailable(f"budgets: {error}") from error
@@ -126,7 +55,7 @@ class SqliteStore(LocalStore):
     def _opened(self) -> StateFile:
         with self._opening:
             if self._file is None:
-                self._file = StateFile(self._path, _MIGRATIONS, busy_s=self._busy_s, without=_WITHOUT)
+                self._file = StateFile(self._path, MIGRATIONS, busy_s=self._busy_s, without=WITHOUT)
             return self._file
 
     def _worth_keeping(self, now: datetime) -> datetime:
@@ -137,197 +66,3 @@ class SqliteStore(LocalStore):
         file, self._file = self._file, None
         if file is not None:
             file.close()
-
-
-class _Tables:
-    """A shelf of tables, within one transaction."""
-
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        self._sql = sql
-        self._until: dict[str, float | None] = {}
-
-    def hold(self, hold_id: str) -> Kept | None:
-        found = self._sql.execute("SELECT * FROM holds WHERE id = ?", (hold_id,)).fetchone()
-        return None if found is None else _kept(found)
-
-    def due(self, now: datetime) -> Sequence[Kept]:
-        found = self._sql.execute("SELECT * FROM holds WHERE state = 'held' AND expires_at <= ?", (now.timestamp(),))
-        return [_kept(row) for row in found]
-
-    def keep(self, kept: Kept, now: datetime) -> None:
-        self._sql.execute(
-            "INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                kept.id,
-                kept.state.value,
-                _json(kept.need),
-                _written(kept.counters),
-                kept.expires_at.timestamp(),
-                now.timestamp(),
-            ),
-        )
-
-    def sums(self, keys: Iterable[str]) -> Mapping[str, Sums]:
-        wanted = tuple(keys)
-        return self._found(f"{_SUMS} WHERE key IN {_marks(wanted)}", wanted)
-
-    def all_sums(self) -> Mapping[str, Sums]:
-        return self._found(_SUMS, ())
-
-    def _found(self, asked: str, keys: Sequence[str]) -> dict[str, Sums]:
-        found = {}
-        for key, keep_until, *amounts in self._sql.execute(asked, keys):
-            self._until[key] = keep_until
-            spent, held = amounts[: len(METRICS)], amounts[len(METRICS) :]
-            found[key] = Sums(_amounts(spent), _amounts(held))
-        return found
-
-    def add(self, keys: Sequence[str], spent: Amounts, held: Amounts, now: datetime) -> None:
-        at = now.timestamp()
-        change = (*(spent.get(metric, 0) for metric in METRICS), *(held.get(metric, 0) for metric in METRICS), at)
-        done = self._sql.execute(f"{_ADD}{_marks(keys)}", (*change, *keys))
-        if done.rowcount < len(keys):
-            known = self.sums(keys)
-            new = tuple(key for key in keys if key not in known)
-            self._sql.executemany("INSERT INTO counters (key, touched_at) VALUES (?, ?)", [(key, at) for key in new])
-            self._sql.execute(f"{_ADD}{_marks(new)}", (*change, *new))
-
-    def keep_until(self, counter: Counter) -> None:
-        if counter.keep_until is None:
-            return
-        until, known = counter.keep_until.timestamp(), self._until.get(counter.key)
-        if known is None or known < until:
-            self._sql.execute(
-                "UPDATE counters SET keep_until = ? WHERE key = ? AND ifnull(keep_until, 0) < ?",
-                (until, counter.key, until),
-            )
-
-    # ---- the journal
-
-    def write(self, row: Row) -> None:
-        self._sql.execute(
-            "INSERT INTO journal (at, id, kind, held, spent, counters, note) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                row.at.timestamp(),
-                row.id,
-                row.kind,
-                _json(row.held),
-                _json(row.spent),
-                _written(row.counters),
-                _json(row.note),
-            ),
-        )
-
-    def rows(self, since: datetime | None) -> Iterator[Row]:
-        after = -1.0 if since is None else since.timestamp()
-        for found in self._sql.execute("SELECT * FROM summed_up WHERE at >= ? ORDER BY key", (after,)):
-            yield Row(
-                seq=0,
-                at=_moment(found["at"]),
-                id=found["key"],
-                kind="prune",
-                held=_read(found["held"]),
-                spent=_read(found["spent"]),
-                counters=(found["key"],),
-                note={},
-            )
-        yield from map(_row, self._sql.execute("SELECT * FROM journal WHERE at >= ? ORDER BY seq", (after,)))
-
-    def oldest(self, before: datetime, most: int) -> Sequence[Row]:
-        found = self._sql.execute("SELECT * FROM journal ORDER BY seq LIMIT ?", (most,))
-        return [_row(row) for row in takewhile(lambda row: row["at"] < before.timestamp(), found)]
-
-    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums]) -> None:
-        if not rows:
-            return
-        self._sql.execute("DELETE FROM journal WHERE seq <= ?", (rows[-1].seq,))
-        for key, one in sums.items():
-            found = self._sql.execute("SELECT held, spent FROM summed_up WHERE key = ?", (key,)).fetchone()
-            held, spent = (_read(found[0]), _read(found[1])) if found else (NOTHING, NOTHING)
-            self._sql.execute(
-                "INSERT OR REPLACE INTO summed_up VALUES (?, ?, ?, ?)",
-                (key, rows[-1].at.timestamp(), _json(plus(held, one.held)), _json(plus(spent, one.spent))),
-            )
-
-    def forget(self, before: datetime) -> None:
-        at = before.timestamp()
-        held = " OR ".join(name for name in _COLUMNS if name.startswith("held"))
-        over = f"SELECT key FROM counters WHERE keep_until < ? AND touched_at < ? AND NOT ({held})"  # noqa: S608
-        self._sql.execute(f"DELETE FROM summed_up WHERE key IN ({over})", (at, at))  # noqa: S608
-        self._sql.execute(f"DELETE FROM counters WHERE key IN ({over})", (at, at))  # noqa: S608
-        self._sql.execute("DELETE FROM holds WHERE state <> 'held' AND changed_at < ?", (at,))
-        self._sql.execute("DELETE FROM grants WHERE until < ?", (at,))
-        self._sql.execute("DELETE FROM resets WHERE at < ?", (at,))
-
-    # ---- the operator's
-
-    def add_grant(self, grant: Grant, grant_id: str) -> bool:
-        values = (grant.scope, grant.metric, grant.amount, grant.until.timestamp(), grant.reason, grant.by)
-        done = self._sql.execute("INSERT OR IGNORE INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)", (grant_id, *values))
-        return done.rowcount > 0
-
-    def grants(self, now: datetime) -> Sequence[Grant]:
-        return [
-            Grant(
-                scope=row["scope"],
-                metric=row["metric"],
-                amount=row["amount"],
-                until=_moment(row["until"]),
-                reason=row["reason"],
-                by=row["granted_by"],
-            )
-            for row in self._sql.execute("SELECT * FROM grants WHERE until > ? ORDER BY until, id", (now.timestamp(),))
-        ]
-
-    def reset(self, reset_id: str) -> Amounts | None:
-        found = self._sql.execute("SELECT spent FROM resets WHERE id = ?", (reset_id,)).fetchone()
-        return None if found is None else _read(found[0])
-
-    def add_reset(self, reset_id: str, spent: Amounts, now: datetime) -> None:
-        self._sql.execute("INSERT INTO resets VALUES (?, ?, ?)", (reset_id, now.timestamp(), _json(spent)))
-
-
-def _marks(values: Sequence[object]) -> str:
-    return f"({','.join('?' * len(values))})"
-
-
-def _amounts(values: Sequence[int]) -> Amounts:
-    return {metric: amount for metric, amount in zip(METRICS, values, strict=True) if amount}
-
-
-def _kept(row: Any) -> Kept:
-    return Kept(
-        id=row["id"],
-        state=State(row["state"]),
-        need=_read(row["need"]),
-        counters=tuple(_read(row["counters"])),
-        expires_at=_moment(row["expires_at"]),
-    )
-
-
-def _row(row: Any) -> Row:
-    return Row(
-        seq=row["seq"],
-        at=_moment(row["at"]),
-        id=row["id"],
-        kind=row["kind"],
-        held=_read(row["held"]),
-        spent=_read(row["spent"]),
-        counters=tuple(_read(row["counters"])),
-        note=_read(row["note"]),
-    )
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    return _written(dict(values)) if values else "{}"
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise StateUnavailable(f"{FILE} is damaged; move it away: {_WITHOUT}") from error
-
-
-def _moment(timestamp: float) -> datetime:
-    return datetime.fromtimestamp(timestamp, UTC)

@@ -114,26 +114,35 @@ class Budget:
         return f"{place}.{'cost_usd' if metric == MICRO_USD else metric.lower()} of {self.of}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a request is counted, and what it has to fit in."""
+
+    counters: tuple[Counter, ...]
+    caps: tuple[Cap, ...]
+    budgets: tuple[Budget, ...]
+    """Of each cap."""
+
+
+def placed(budgets: Sequence[Budget], now: datetime, reserved_at: datetime | None = None) -> Placed:
+    """The place of a request counted at `reserved_at`, or now: its caps budget by budget, limit by limit."""
+    slots = [(budget, _slot(budget, now, now if reserved_at is None else reserved_at)) for budget in budgets]
+    pairs = [(budget, cap) for budget, slot in slots for cap in _caps(budget, slot)]
+    return Placed(
+        counters=tuple({slot.counter.key: slot.counter for _, slot in slots}.values()),
+        caps=tuple(cap for _, cap in pairs),
+        budgets=tuple(budget for budget, _ in pairs),
+    )
+
+
 def counters(budgets: Sequence[Budget], now: datetime) -> tuple[Counter, ...]:
     """Where a request of this moment is counted."""
-    found = (_slot(budget, now, now) for budget in budgets)
-    return tuple({slot.counter.key: slot.counter for slot in found}.values())
+    return placed(budgets, now).counters
 
 
 def caps(budgets: Sequence[Budget], now: datetime, reserved_at: datetime | None = None) -> tuple[Cap, ...]:
-    """What a request counted at `reserved_at`, or now, has to fit in: budget by budget, limit by limit."""
-    return tuple(cap for _, cap in capped(budgets, now, reserved_at))
-
-
-def capped(
-    budgets: Sequence[Budget], now: datetime, reserved_at: datetime | None = None
-) -> tuple[tuple[Budget, Cap], ...]:
-    """The caps, each beside its budget."""
-    return tuple(
-        (budget, cap)
-        for budget in budgets
-        for cap in _caps(budget, _slot(budget, now, now if reserved_at is None else reserved_at))
-    )
+    """What a request counted at `reserved_at`, or now, has to fit in."""
+    return placed(budgets, now, reserved_at).caps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

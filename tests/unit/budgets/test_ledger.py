@@ -187,6 +187,17 @@ def test_a_commit_after_midnight_lands_in_the_day_that_reserved_it(desk: Desk) -
     assert desk.reserve("b", {"requests": 1}, day(requests=1)).state is State.HELD
 
 
+def test_what_grows_after_midnight_has_to_fit_in_the_day_that_reserved_it(desk: Desk) -> None:
+    first, _ = (desk.reserve(name, {"requests": 4}, day(requests=10), lasts_s=86_400) for name in "ab")
+    desk.clock.passed_s += 12 * 3600
+
+    with pytest.raises(WindowExhausted) as refused:
+        desk.run(lambda ledger: ledger.adjust(first, {"requests": 7}))
+
+    assert (refused.value.figures["held"], refused.value.figures["left"]) == (8, 2)
+    assert desk.run(lambda ledger: ledger.adjust(first, {"requests": 6})).state is State.HELD
+
+
 def test_a_hold_lives_as_long_as_it_is_extended_and_is_charged_then(desk: Desk) -> None:
     reservation = desk.reserve("a", {"requests": 1}, day(requests=5), lasts_s=30)
     desk.clock.passed_s += 29
@@ -212,8 +223,17 @@ def test_an_id_is_one_requests_and_repeated_is_the_same_hold(desk: Desk) -> None
     assert again.state is State.HELD
     with pytest.raises(ValueError, match="committed already"):
         desk.reserve("a", {"requests": 1}, day(requests=1))
-    with pytest.raises(ValueError, match="must not be negative"):
-        desk.reserve("b", {"requests": -1}, day(requests=1))
+
+
+@pytest.mark.parametrize(
+    ("need", "said"),
+    [({"requests": -1}, "must be from 0 to"), ({"requests": 2**53}, "must be from 0 to"), ({"tokens": 1}, "no metric")],
+)
+def test_a_need_that_is_none_is_refused_before_it_is_held(desk: Desk, need: Amounts, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        desk.reserve("b", need, day(requests=1))
+
+    assert desk.store.counters() == {}
 
 
 def test_a_budget_is_told_of_before_it_is_empty(desk: Desk) -> None:
@@ -314,6 +334,7 @@ def test_a_caller_who_leaves_leaves_no_hold(made_before: bool) -> None:
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asked
+            await ledger.standings([day(requests=1)])  # what is owed is settled, perhaps before there is a hold
             store.go.set()
             await asyncio.to_thread(store.made.wait, 5)
             (standing,) = await ledger.standings([day(requests=1)])
