@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -77,6 +77,11 @@ class Fitted:
     """What was found in it, before anything was planned."""
     late: Late | None = None
     """Where the deadline changed the plan."""
+
+    def without_media(self) -> Fitted:
+        """The receipt alone, without the requests."""
+        nothing = Request(turns=())
+        return replace(self, request=nothing, original=nothing, files={}, shaped=(), screening=Screening())
 
     @property
     def is_untouched(self) -> bool:

@@ -92,6 +92,12 @@ class Receipt:
         billed = Billed(usage=bill.usage, spent=bill.spent, estimated=bill.estimated, underestimated=underestimated)
         return replace(self, billed=billed)
 
+    def without_media(self) -> Receipt:
+        """The same, without the request it was of: small enough to be kept for long."""
+        lean = self.fitted.without_media()
+        wished = lean if self.wished is self.fitted else self.wished.without_media()
+        return replace(self, fitted=lean, wished=wished)
+
     @property
     def saved_tokens(self) -> int:
         """By the high estimates, of the request as it is sent."""

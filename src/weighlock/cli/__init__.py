@@ -26,6 +26,7 @@ _COMMANDS = {
     "convert": "write a request in another format, or put it right in its own",
     "upload": "bring files to the service once, and tell how to refer to them",
     "uploads": "what was uploaded: list it, show it, renew it, erase it",
+    "demo": "the whole line on one bug report, offline: what it saves, and what it refuses",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",

@@ -48,8 +48,8 @@ def table_of(receipts: Mapping[str, Receipt]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("tokens")
     for name in receipts:
-        for what in ("checked", "counted", "billed"):
-            table.add_column(Text(f"{name}\n{what}"), justify="right")
+        for head in (f"{name}\nchecked", "\ncounted", "\nbilled"):
+            table.add_column(Text(head), justify="right", no_wrap=head.startswith("\n"))
     for modality in (kind for kind in Modality if any(_occurs(kind, one) for one in receipts.values())):
         table.add_row(modality.lower(), *_cells(modality, receipts.values()))
     table.add_section()

@@ -29,8 +29,8 @@ _RATE_HZ = 48_000
 _INK, _PAPER, _PANEL, _ALERT = (28, 32, 38), (246, 247, 249), (226, 230, 235), (190, 38, 46)
 
 
-def draw_samples(folder: Path) -> list[Path]:
-    """Writes the four samples into `folder`, which is made if need be, and returns their paths.
+def draw_samples(folder: Path, *names: str) -> list[Path]:
+    """Writes the four samples, or those that are named, into `folder`, which is made if need be; returns their paths.
 
     A 1920×1080 PNG screenshot with an error dialog; 240 s of 1280×720 H.264 screen recording with AAC sound;
     one A4 page of PDF; 30 s of MP3. About 3 MB together.
@@ -43,7 +43,8 @@ def draw_samples(folder: Path) -> list[Path]:
         "song.mp3": _song,
     }
     paths = []
-    for name, draw in recipes.items():
+    for name in names or recipes:
+        draw = recipes[name]
         path = folder / name
         draw(path)
         paths.append(path)

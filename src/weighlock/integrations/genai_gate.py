@@ -5,7 +5,7 @@ Written once for blocking code and for coroutines: a flow over the blocking face
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +58,8 @@ class Face(Protocol):
 
     async def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None: ...
 
+    async def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest: ...
+
 
 class BlockingFace:
     def __init__(self, preflight: Preflight, whose: Whose) -> None:
@@ -73,6 +75,9 @@ class BlockingFace:
 
     async def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         return self.preflight.mend(ready, error)
+
+    async def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
+        return self.preflight.escalate(ready, parts)
 
 
 class AwaitingFace:
@@ -90,10 +95,17 @@ class AwaitingFace:
     async def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         return await self.preflight.amend(ready, error)
 
+    async def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
+        return await self.preflight.aescalate(ready, parts)
+
 
 async def answered(face: Face, send: Send[T], contents: Any, config: Any, model: str) -> T:
     """A whole answer, settled."""
-    call = await Call.of(face, contents, config, model)
+    return await finished(await Call.of(face, contents, config, model), send)
+
+
+async def finished(call: Call, send: Send[T]) -> T:
+    """The whole answer of a call, settled."""
     response = await call.sent(send)
     await call.settle(response)
     call.mark(response)
@@ -112,9 +124,15 @@ class Call:
     settled: bool = False
 
     @classmethod
+    async def again(cls, face: Face, response: Any, parts: Iterable[int | str]) -> Call:
+        """The call of a response once more, with some parts sharper."""
+        ready = await face.escalate(receipts.ready(response), parts)
+        return cls(face=face, ready=ready, slip=Slip(ready))
+
+    @classmethod
     async def of(cls, face: Face, contents: Any, config: Any, model: str) -> Call:
         ready = await face.prepare(contents, config, model=model)
-        return cls(face=face, ready=ready, slip=Slip(ready.receipt))
+        return cls(face=face, ready=ready, slip=Slip(ready))
 
     async def sent(self, send: Send[T]) -> T:
         """What `send` gives; where it gives nothing, the call is settled."""

@@ -6,7 +6,7 @@ which are private: `genai_contract` looks whether they still are what is relied 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from google.genai.models import AsyncModels, Models
 
 from weighlock.errors import BudgetError
 from weighlock.integrations.genai_contract import MODELS, uncovered
-from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered
+from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered, finished
 from weighlock.integrations.genai_uncovered import guard
 from weighlock.io import run
 from weighlock.prepared import PreparedRequest
@@ -57,6 +57,33 @@ class WeighedModels(Models):
         finally:
             _close(chunks)
             run(call.settle(partial=not whole))
+
+    def escalate(
+        self, response: types.GenerateContentResponse, parts: Iterable[int | str]
+    ) -> types.GenerateContentResponse:
+        """Asks once more what a response was the answer to, with some parts as sharp as the budget allows.
+
+        For an answer that could not read them. `weighlock.receipt` of what comes shows both passes.
+
+        Args:
+            response: Of this client; not merged from several hops.
+            parts: Which media, by number or name, as the receipt has them.
+
+        Raises:
+            BudgetExceeded: there is no room for them to be sharper than they were.
+            InputError: no such part, or a response that came another way.
+        """
+        plain = super()._generate_content
+
+        async def flow() -> types.GenerateContentResponse:
+            call = await Call.again(self._face, response, parts)
+
+            async def send(ready: PreparedRequest) -> types.GenerateContentResponse:
+                return plain(model=ready.model, contents=ready.contents, config=ready.config)
+
+            return await finished(call, send)
+
+        return run(flow())
 
     def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
         """What the request would count as it would be sent; nothing is held."""
@@ -112,6 +139,18 @@ class AsyncWeighedModels(AsyncModels):
                 await _aclose(chunks)
             finally:
                 await call.settle(partial=not whole)
+
+    async def escalate(
+        self, response: types.GenerateContentResponse, parts: Iterable[int | str]
+    ) -> types.GenerateContentResponse:
+        """As `client.models.escalate`."""
+        plain = super()._generate_content
+        call = await Call.again(self._face, response, parts)
+
+        async def send(ready: PreparedRequest) -> types.GenerateContentResponse:
+            return await plain(model=ready.model, contents=ready.contents, config=ready.config)
+
+        return await finished(call, send)
 
     async def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
         """What the request would count as it would be sent; nothing is held."""
