@@ -24,6 +24,7 @@ _COMMANDS = {
     "preview": "the picture or the frames as small as the model sees them, with what they cost",
     "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
+    "budget": "how budgets over time stand, more for a while, and whether the books are right",
     "upload": "bring files to the service once, and tell how to refer to them",
     "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "demo": "the whole line on one bug report, offline: what it saves, and what it refuses",
