@@ -51,12 +51,12 @@ def fit(
     plan = _planned(request, screening, sent, media, text, scales, shaping)
     screened_so = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
     parts = shaped(sent, media, plan)
-    if scales.shaping.local_work is LocalWork.NEVER:
+    if parts and scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
-    if shaping.cut is CutBy.COPY:
+    if parts and shaping.cut is CutBy.COPY:
         parts = copied(parts, media, scales.rules)
     traced: tuple[int, ...] = ()
-    if scales.endpoint.strip_metadata:
+    if parts and scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)
     count = told.counted if told is not None else None
     changed = any(new.finding is not old for new, old in zip(parts, sent, strict=True))

@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -33,7 +32,7 @@ from weighlock.request import Backend, Request
 from weighlock.rules import Controls, RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.sending import brought, known_bytes, let_go
-from weighlock.settings import Clip, OnExceed, Settings, load
+from weighlock.settings import Clip, OnExceed, Settings
 from weighlock.settling import bill_of, costs_nothing, refusal_in
 from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.uploads.repair import mended
@@ -79,23 +78,6 @@ class Preflight(Weigher):
         self._answers = Answers()
         self._listeners: list[Callable[[Receipt], None]] = []
         self._opening = threading.Lock()
-
-    @classmethod
-    def from_config(cls, path: Path | None = None) -> Self:
-        """From a settings file, found as the command line finds it.
-
-        Raises:
-            ConfigError: the file is missing or wrong.
-        """
-        return cls(load(path))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -454,7 +436,8 @@ class Preflight(Weigher):
     def _accounts_over(self, io: Io) -> Accounts:
         from weighlock.accounts import Accounts
 
-        return self._accounts.setdefault(id(io), Accounts(self.settings, io, self._uploads))
+        known = self._accounts.get(id(io))
+        return known or self._accounts.setdefault(id(io), Accounts(self.settings, io, self._uploads))
 
     @property
     def store(self) -> Store:

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Self
 
@@ -121,7 +121,7 @@ class Scales:
 
     def under(self, limits: Limits) -> Self:
         """The same scales with other limits."""
-        other = copy(self)
+        other = self._copy()
         other.limits = limits
         return other
 
@@ -134,8 +134,14 @@ class Scales:
 
     def without_levers(self) -> Self:
         """The same scales, on which nothing is made lighter that is over a limit."""
-        other = copy(self)
+        other = self._copy()
         other.endpoint = replace(self.endpoint, levers=())
+        return other
+
+    def _copy(self) -> Self:
+        other = copy(self)
+        for told in ("shaping", "scale"):
+            other.__dict__.pop(told, None)
         return other
 
     def weigh(self, examined: Iterable[Examined], *, standing: bool = True) -> Report:
@@ -145,13 +151,14 @@ class Scales:
     def report(self, parts: Sequence[Weighed]) -> Report:
         """The receipt of one request made of media that are weighed."""
         load = Load.of(parts)
-        verdict = self.judge(load)
+        cost = self._cost(load)
+        verdict = self._verdict(load, cost)
         return Report(
             scale=self.scale,
             parts=tuple(parts),
             costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
             tokens=load.tokens,
-            cost=self._cost(load),
+            cost=cost,
             verdict=verdict,
             refused=(*refused_together(parts, self.rules.limits), *refused_inline(parts, self.rules)),
             advice=advise(parts, self.rules, self.judge) if verdict.over else None,
@@ -178,7 +185,7 @@ class Scales:
             for one in examined
         ]
 
-    @property
+    @cached_property
     def shaping(self) -> Shaping:
         """What the endpoint allows to be done to a request over its limits, and in which order."""
         floors = {kind: media.floor for kind, media in self.endpoint.media.items() if media.floor is not None}
@@ -239,9 +246,12 @@ class Scales:
 
     def judge(self, load: Load) -> Verdict:
         """What the endpoint's per-request limits say to a request."""
+        return self._verdict(load, self._cost(load))
+
+    def _verdict(self, load: Load, cost: CostRange | None) -> Verdict:
         wrong = (part for part in load.unknown if isinstance(part.error, MimeMismatch))
         mislabelled = (f"{part.examined.label} is {part.error}" for part in wrong)
-        return admit(load, self.limits, self._cost(load), reasons=(*self._policy_reasons, *mislabelled))
+        return admit(load, self.limits, cost, reasons=(*self._policy_reasons, *mislabelled))
 
     def _cost(self, load: Load) -> CostRange | None:
         """`None` where nothing could be weighed, or nobody prices it."""
@@ -249,7 +259,7 @@ class Scales:
             return None
         return cost_of(load.tokens, self.prices, output_tokens=self.output_tokens)
 
-    @property
+    @cached_property
     def scale(self) -> Scale:
         """What the figures rest on, for the reader of a report."""
         prices = self.prices

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
@@ -30,7 +31,7 @@ from weighlock.report import Report
 from weighlock.request import Backend, Carrier, MediaPart, MediaResolution, Modality, Request
 from weighlock.rules import Controls, ModelRules, RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.settings import Clip, Settings
+from weighlock.settings import Clip, Settings, load
 from weighlock.settings.amounts import parse_clip
 from weighlock.uploads.policy import DEFAULT_TENANT
 
@@ -99,6 +100,23 @@ class Weigher:
             load_price_list()
         self._examiner = Examiner(settings, preload=preload)
         self._scales = lru_cache(maxsize=256)(partial(Scales, settings, self.rules))
+
+    @classmethod
+    def from_config(cls, path: Path | None = None) -> Self:
+        """From a settings file, found as the command line finds it.
+
+        Raises:
+            ConfigError: the file is missing or wrong.
+        """
+        return cls(load(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         """Ends the worker. A later call starts a new one."""

@@ -25,7 +25,7 @@ def uploads(folder: Path, rounds: int) -> Iterator[Comparison]:
         file.truncate(SIZE_BYTES)
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in _WAYS}
     order, shuffle = list(_WAYS), random.Random(7)
-    with _emulator() as url:
+    with emulator() as url:
         for number in range(min(rounds, 5) + 1):
             shuffle.shuffle(order)
             for name in order:
@@ -66,7 +66,7 @@ def _upload(way: str, url: str, path: Path) -> dict[str, float]:
 
 
 @contextmanager
-def _emulator() -> Iterator[str]:
+def emulator() -> Iterator[str]:
     command = [sys.executable, "-m", "weighlock", "emulator", "--drop-bytes"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         assert process.stdout is not None

@@ -18,13 +18,12 @@ from weighlock.cli import render
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, sorted_out
 from weighlock.planning.admit import Decision
-from weighlock.preflight import Preflight
 from weighlock.request import Backend, MediaPart, MediaResolution, Placement
 from weighlock.rules import Controls
 from weighlock.scales import Asked
 from weighlock.settings import Clip, load
 from weighlock.settings.amounts import parse_clip
-from weighlock.weigher import prompt_text
+from weighlock.weigher import Weigher, prompt_text
 
 if TYPE_CHECKING:
     from weighlock.cli.request_check import Requests
@@ -123,9 +122,9 @@ def check(
         output_tokens=output_tokens,
     )
     with ExitStack() as stack:
-        preflight = stack.enter_context(Preflight(settings, preload=False))
+        weigher = stack.enter_context(Weigher(settings, preload=False))
         models = _names(compare if compare is not None else model)
-        scales = [preflight.scales(replace(asked, model=name)) for name in models]
+        scales = [weigher.scales(replace(asked, model=name)) for name in models]
         max_bytes = settings.safety.max_file_bytes
         named = _named(paths, stack, max_bytes, unfolded=taken_as in FORMS)
         requests: Requests | None = None
@@ -137,9 +136,9 @@ def check(
             if compare is not None:
                 raise click.UsageError(_NO_COMPARE.format(printable(one.label)))
             if requests is None:
-                requests = _requests(preflight, asked, models, text=text, form=form, alone=_alone(paths))
+                requests = _requests(weigher, asked, models, text=text, form=form, alone=_alone(paths))
             requests.add(one)
-        examined = preflight.examine(render.with_progress(_parts(files), wanted=form != "jsonl"))
+        examined = weigher.examine(render.with_progress(_parts(files), wanted=form != "jsonl"))
         prompt = [prompt_text(text)] if text is not None else []
         if compare is not None:
             from weighlock.cli.compare import compare as print_matrix
@@ -159,7 +158,7 @@ def check(
             outcome = requests.close(weigh if files else None, scales, as_one=as_one)
         else:
             outcome = render.Outcome()
-            weigh(render.writer(form, scales, as_one=as_one, confinement=preflight.confinement), outcome)
+            weigh(render.writer(form, scales, as_one=as_one, confinement=weigher.confinement), outcome)
     ctx.exit(_exit_code(outcome))
 
 
@@ -172,11 +171,11 @@ def _exit_code(outcome: render.Outcome) -> int:
 
 
 def _requests(
-    preflight: Preflight, asked: Asked, models: Sequence[str | None], *, text: str | None, form: str, alone: bool
+    weigher: Weigher, asked: Asked, models: Sequence[str | None], *, text: str | None, form: str, alone: bool
 ) -> Requests:
     from weighlock.cli.request_check import Requests
 
-    return Requests(preflight, asked, models, text=text, form=form, alone=alone)
+    return Requests(weigher, asked, models, text=text, form=form, alone=alone)
 
 
 def _alone(paths: Sequence[str]) -> bool:

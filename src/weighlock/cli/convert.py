@@ -14,11 +14,11 @@ from weighlock.cli.files import replace_file
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS, Broken, Loaded, read_any, say_broken
 from weighlock.errors import InputError, UnsupportedMedia
-from weighlock.preflight import Preflight
 from weighlock.request import Backend, MediaPart, Request
 from weighlock.scales import Asked
 from weighlock.screening_report import change_in_words, done_in_words, is_untouched
 from weighlock.settings import load
+from weighlock.weigher import Weigher
 from weighlock.written import listed
 
 EXIT_UNFIT = EXIT_UNREADABLE
@@ -79,8 +79,8 @@ def convert(
             ctx.exit(2)
         request = loaded.request
         if screen:
-            preflight = stack.enter_context(Preflight(settings, preload=False))
-            request, errors = _screened(preflight, request, asked)
+            weigher = stack.enter_context(Weigher(settings, preload=False))
+            request, errors = _screened(weigher, request, asked)
             if errors:
                 _say_all(error.message for error in errors)
                 ctx.exit(EXIT_UNFIT)
@@ -96,9 +96,9 @@ def convert(
         replace_file(out, data)
 
 
-def _screened(preflight: Preflight, request: Request, asked: Asked) -> tuple[Request, tuple[InputError, ...]]:
+def _screened(weigher: Weigher, request: Request, asked: Asked) -> tuple[Request, tuple[InputError, ...]]:
     """The request put right, and why it cannot be sent; tells what was changed where it can."""
-    screened = preflight.screen(request, asked)
+    screened = weigher.screen(request, asked)
     screening = screened.screening
     if not screening.errors:
         _say_all(f"{one.place}: {done_in_words(one)}" for one in screening.findings if not is_untouched(one))

@@ -21,11 +21,11 @@ from weighlock.cli.request_file import FORMS, Broken, say_broken
 from weighlock.errors import InputError
 from weighlock.fitted import Fitted
 from weighlock.planning.admit import Decision
-from weighlock.preflight import Preflight
 from weighlock.request import Backend, Box, Content
 from weighlock.scales import Asked
 from weighlock.settings import load
 from weighlock.settings.amounts import parse_number, parse_seconds
+from weighlock.weigher import Weigher
 
 
 @click.command()
@@ -105,7 +105,7 @@ def fit(
         deadline_s=_seconds(deadline),
     )
     with ExitStack() as stack:
-        preflight = stack.enter_context(Preflight(settings, preload=False))
+        weigher = stack.enter_context(Weigher(settings, preload=False))
         try:
             loaded, request = read_request(paths, taken_as, text, stack, settings.safety.max_file_bytes)
         except InputError as error:
@@ -116,7 +116,7 @@ def fit(
         said += [Said("--crop", *_cropped(words)) for words in crop]
         said += [Said("--content", part, {"content": one}) for part, one in contents if part is not None]
         request = wished(request, said)
-        fitted = preflight.fit(request, asked)
+        fitted = weigher.fit(request, asked)
         if out is not None and not dry_run:
             demand_place(out, fitted, paths)
         code = _exit_code(fitted)
@@ -124,7 +124,7 @@ def fit(
         stopped: InputError | None = None
         if code == 0 and not dry_run:
             try:
-                fitted = carry_out(preflight, fitted, asked)
+                fitted = carry_out(weigher, fitted, asked)
                 if fitted.after.verdict.decision is Decision.REJECT:  # what was made is more than was planned
                     code = EXIT_OVER
                 elif out is not None:
@@ -144,14 +144,14 @@ def fit(
     ctx.exit(code)
 
 
-def carry_out(preflight: Preflight, fitted: Fitted, asked: Asked) -> Fitted:
+def carry_out(weigher: Weigher, fitted: Fitted, asked: Asked) -> Fitted:
     """The request with its media worked on as planned, and the receipt of what came out. A bar shows it on a terminal.
 
     Raises:
         InputError: a medium cannot be worked on as planned.
     """
     if not fitted.works or not sys.stderr.isatty():
-        return preflight.carry_out(fitted, asked)
+        return weigher.carry_out(fitted, asked)
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -159,7 +159,7 @@ def carry_out(preflight: Preflight, fitted: Fitted, asked: Asked) -> Fitted:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         labels = {at: printable(fitted.before.parts[at].examined.label) for at in fitted.works}
         tasks = {at: bars.add_task(escape(label), total=1.0) for at, label in labels.items()}
-        return preflight.carry_out(fitted, asked, progress=lambda at, share: bars.update(tasks[at], completed=share))
+        return weigher.carry_out(fitted, asked, progress=lambda at, share: bars.update(tasks[at], completed=share))
 
 
 def _usd(words: str | None) -> Decimal | None:

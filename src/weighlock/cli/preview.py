@@ -32,12 +32,12 @@ from weighlock.media.video import fps_of, sampled
 from weighlock.media.work import ImageWork, Made, StillsWork, Work
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import Weighed
-from weighlock.preflight import Preflight
 from weighlock.report import Report
 from weighlock.request import Backend, MediaPart, MediaResolution, Placement
 from weighlock.rules import ModelRules
 from weighlock.scales import Asked
 from weighlock.settings import load
+from weighlock.weigher import Weigher
 
 _MOST_FRAMES = 60
 """More are no longer looked at one by one, and the page has to open on a phone."""
@@ -100,17 +100,17 @@ def preview(
     if path != "-" and out.exists() and Path(path).exists() and out.samefile(path):
         raise click.UsageError("--out would overwrite the medium itself")
     with ExitStack() as stack:
-        preflight = stack.enter_context(Preflight(settings, preload=False))
+        weigher = stack.enter_context(Weigher(settings, preload=False))
         if path == "-":
             source = spooled_input(stack, settings.safety.max_file_bytes)
             part = MediaPart(source=source, label="standard input")
         else:
             part = file_part(path)
-        scales = preflight.scales(asked)
-        report = scales.weigh(preflight.examine([part]))
+        scales = weigher.scales(asked)
+        report = scales.weigh(weigher.examine([part]))
         _demand_visual(ctx, report.parts[0])
         try:
-            found = _previewed(preflight, part, report, scales.rules)
+            found = _previewed(weigher, part, report, scales.rules)
         except InputError as error:
             _say(error)
             ctx.exit(EXIT_UNREADABLE)
@@ -149,7 +149,7 @@ def _exit_code(report: Report) -> int:
 # ---- what is seen
 
 
-def _previewed(preflight: Preflight, part: MediaPart, report: Report, rules: ModelRules) -> Preview:
+def _previewed(weigher: Weigher, part: MediaPart, report: Report, rules: ModelRules) -> Preview:
     """The pixels of it, made in the confined worker.
 
     Raises:
@@ -158,11 +158,11 @@ def _previewed(preflight: Preflight, part: MediaPart, report: Report, rules: Mod
     weighed = report.parts[0]
     facts = weighed.examined.facts
     if isinstance(facts, VideoFacts):
-        return _film(preflight, part, report, rules, facts)
+        return _film(weigher, part, report, rules, facts)
     assert isinstance(facts, ImageFacts)  # noqa: S101 - `_demand_visual` saw to it
     area = rules.image(weighed.controls).area
     size = _seen((facts.width_px, facts.height_px), rules, area.likely)
-    data, made = _made(preflight, part, ImageWork(mime="image/png", max_width_px=size[0], max_height_px=size[1]))
+    data, made = _made(weigher, part, ImageWork(mime="image/png", max_width_px=size[0], max_height_px=size[1]))
     seen = made.probed.facts
     assert isinstance(seen, ImageFacts)  # noqa: S101 - promised by the work
     return Preview(
@@ -171,7 +171,7 @@ def _previewed(preflight: Preflight, part: MediaPart, report: Report, rules: Mod
     )  # fmt: skip
 
 
-def _film(preflight: Preflight, part: MediaPart, report: Report, rules: ModelRules, facts: VideoFacts) -> Preview:
+def _film(weigher: Weigher, part: MediaPart, report: Report, rules: ModelRules, facts: VideoFacts) -> Preview:
     controls = report.parts[0].controls
     rule = rules.video(controls)
     frames, fps = sampled(facts, controls, rule), fps_of(controls, rule)
@@ -184,7 +184,7 @@ def _film(preflight: Preflight, part: MediaPart, report: Report, rules: ModelRul
         fps=fps / every, frames=shown, columns=columns, max_width_px=width_px, max_height_px=height_px,
         start_s=start_s, end_s=None if end_s == math.inf else end_s,
     )  # fmt: skip
-    data, made = _made(preflight, part, work)
+    data, made = _made(weigher, part, work)
     seen = made.probed.facts
     assert isinstance(seen, ImageFacts)  # noqa: S101 - promised by the work
     return Preview(
@@ -200,13 +200,13 @@ def _seen(size: Size, rules: ModelRules, shape: Shape) -> Size:
     return size if rules.cell_px is None else seen_size(size, shape, rules.cell_px)
 
 
-def _made(preflight: Preflight, part: MediaPart, work: Work) -> tuple[bytes, Made]:
+def _made(weigher: Weigher, part: MediaPart, work: Work) -> tuple[bytes, Made]:
     """The work done; a bar shows it on a terminal."""
     if not sys.stderr.isatty():
-        return preflight.made(part, work)
+        return weigher.made(part, work)
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("frames", total=1.0)
-        return preflight.made(part, work, lambda share: bars.update(task, completed=share))
+        return weigher.made(part, work, lambda share: bars.update(task, completed=share))

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from weighlock.cli import render
 from weighlock.cli.request_file import Broken, Loaded, say_broken
 from weighlock.errors import InputError
-from weighlock.preflight import Preflight
 from weighlock.report import SCHEMA, Report
 from weighlock.scales import Asked, Scales
+from weighlock.weigher import Weigher
 
 WeighFiles = Callable[[render.Writer, render.Outcome], None]
 """Weighs the files beside the requests, and closes the writer."""
@@ -22,7 +22,7 @@ class Requests:
 
     def __init__(
         self,
-        preflight: Preflight,
+        weigher: Weigher,
         asked: Asked,
         models: Sequence[str | None],
         *,
@@ -31,8 +31,8 @@ class Requests:
         alone: bool,
     ) -> None:
         self.outcome = render.Outcome()
-        self._preflight, self._asked, self._models, self._text = preflight, asked, models, text
-        self._out = _output(form, preflight, alone=alone)
+        self._preflight, self._asked, self._models, self._text = weigher, asked, models, text
+        self._out = _output(form, weigher, alone=alone)
 
     def add(self, one: Loaded | Broken) -> None:
         """Weighs a request on every model, or tells why it cannot be."""
@@ -81,16 +81,16 @@ class _Output(Protocol):
         """No more of anything."""
 
 
-def _output(form: str, preflight: Preflight, *, alone: bool) -> _Output:
+def _output(form: str, weigher: Weigher, *, alone: bool) -> _Output:
     match form:
         case "json":
-            return _Json(preflight.confinement, alone=alone)
+            return _Json(weigher.confinement, alone=alone)
         case "jsonl":
-            return _Lines(preflight.confinement)
+            return _Lines(weigher.confinement)
         case "csv":
             return _Csv()
         case _:
-            return _Tables(preflight.confinement, alone=alone)
+            return _Tables(weigher.confinement, alone=alone)
 
 
 class _Tables:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -257,7 +258,12 @@ def _count(value: object) -> int | None:
 def _get(document: Mapping[str, Any], key: str) -> Any:
     """A field in the service's spelling, or in the SDK's."""
     found = document.get(key)
-    return document.get(_CAPITAL.sub("_", key).lower()) if found is None else found
+    return document.get(_snake(key)) if found is None else found
+
+
+@lru_cache(maxsize=64)
+def _snake(key: str) -> str:
+    return _CAPITAL.sub("_", key).lower()
 
 
 def _camel(key: str) -> str:

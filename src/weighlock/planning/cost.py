@@ -234,5 +234,5 @@ def _usd(rate: Decimal | None) -> str:
 
 
 def _refuse_negative(tokens: Counts, *counts: int) -> None:
-    if any(count < 0 for count in (*tokens.values(), *counts)):
+    if min((*tokens.values(), *counts), default=0) < 0:
         raise ValueError("token counts cannot be negative")

@@ -200,15 +200,17 @@ def cost_of(
     """What the tokens cost, those of them that are `cached` at their cached rate; `None` where no price is known."""
     if isinstance(prices, Unpriced):
         return None
+    # A request of pictures is exact, and its bounds are one.
+    exact = all(tally.low == tally.high for tally in (*tokens.values(), *cached.values()))
     bounds = [
         prices.cost(
             {kind: getattr(tally, bound) for kind, tally in tokens.items()},
             output_tokens=output_tokens,
             cached_tokens={kind: getattr(tally, bound) for kind, tally in cached.items()},
         )
-        for bound in ("low", "likely", "high")
+        for bound in (("likely",) if exact else ("low", "likely", "high"))
     ]
-    low, likely, high = bounds
+    low, likely, high = bounds * 3 if exact else bounds
     if low is None or likely is None or high is None:
         return None
     return CostRange(low=low, likely=likely, high=high)
