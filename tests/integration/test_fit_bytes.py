@@ -28,14 +28,15 @@ SOUND_SLACK = 4
 """Tokens of the sound that is left out, so that the last packet does not go beyond the end."""
 NO_LINES = bytes.maketrans(b"\r\n", b"xx")
 SECONDS = 15
+LOW = {"level": "MEDIA_RESOLUTION_LOW"}
 WINDOW = {"videoMetadata": {"startOffset": "5s", "endOffset": "10s"}}
 
 
 @cache
-def film() -> bytes:
+def film(form: str = "mp4") -> bytes:
     """Filled up to 400 kbit/s, as what a camera records is."""
     rate = {"b": "400000", "maxrate": "400000", "bufsize": "100000", "x264-params": "nal-hrd=cbr"}
-    return films.film(SECONDS, fps=10, size=(320, 192), options=rate)
+    return films.film(SECONDS, form, fps=10, size=(320, 192), options=rate)
 
 
 @cache
@@ -116,6 +117,32 @@ def test_a_window_the_endpoint_sets_is_cut_out_once(tmp_path: Path) -> None:
 
     assert planned.works == {0: VideoWork(start_s=5, end_s=10, max_bytes=-(-len(film()) // 3))}
     assert made.after.parts[0].of(Modality.VIDEO).likely == planned.after.parts[0].of(Modality.VIDEO).likely == 300
+
+
+@pytest.mark.parametrize(
+    ("film_wanted", "carried"),
+    [("apply: always, clip: 5-10, fps: 2", {}), ("cut: exact", {**WINDOW, "mediaResolution": LOW})],
+)
+def test_of_a_film_that_becomes_another_format_only_what_is_sent_is_made(
+    tmp_path: Path, film_wanted: str, carried: dict[str, Any]
+) -> None:
+    line = preflight(tmp_path, f"media: {{video: {{{film_wanted}}}}}")
+    mkv = film("matroska")
+
+    planned, made = carried_out(line, request(mkv, "video/x-matroska", **carried))
+
+    assert planned.works == {0: VideoWork(start_s=5, end_s=10, max_bytes=planned.after.parts[0].examined.size_bytes)}
+    assert sent(made).carried == ({"mediaResolution": LOW} if carried else {"videoMetadata": {"fps": 2}})
+    assert (films.pictures(made.files[0])[0], len(films.pictures(made.files[0]))) == ((0, 50), 50)
+
+
+def test_sound_that_becomes_another_format_is_made_of_its_window_alone(tmp_path: Path) -> None:
+    line = preflight(tmp_path, "media: {audio: {apply: always, clip: last 5s}}")
+
+    planned, made = carried_out(line, request(films.beeps(SECONDS, "pcm_s16le", "caf"), "audio/x-caf"))
+
+    assert planned.works == {0: AudioWork(start_s=10, end_s=15, mime="audio/flac")}
+    assert not sent(made).carried
 
 
 def test_levers_follow_in_the_endpoint_s_order_down_to_the_bytes(tmp_path: Path) -> None:
