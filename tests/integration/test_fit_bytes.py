@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ import pytest
 import films
 import media
 from unit.test_fit import preflight
+from weighlock.codecs.allotted import too_many
+from weighlock.deeds import Doer
+from weighlock.errors import TransformFailed
 from weighlock.fitted import Fitted
 from weighlock.media.facts import VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, VideoWork
+from weighlock.media.work import AudioWork, DocumentWork, Made, VideoWork, Work
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import Tally
 from weighlock.preflight import Preflight
@@ -143,6 +148,48 @@ def test_sound_that_becomes_another_format_is_made_of_its_window_alone(tmp_path:
 
     assert planned.works == {0: AudioWork(start_s=10, end_s=15, mime="audio/flac")}
     assert not sent(made).carried
+
+
+def stubborn(line: Preflight, least: int, tried: list[int]) -> Callable[..., tuple[bytes, Made]]:
+    """An encoder that brings no film below so many bytes."""
+
+    def make(
+        part: MediaPart, work: Work, progress: Any, cancelled: Any, *, size_bytes: int | None
+    ) -> tuple[bytes, Made]:
+        assert isinstance(work, VideoWork)
+        assert work.max_bytes
+        tried.append(work.max_bytes)
+        if work.max_bytes < least:
+            raise too_many(work.max_bytes, least)
+        data, made = line.made(part, work)
+        return data + bytes(least - len(data)), replace(made, size_bytes=least)
+
+    return make
+
+
+@pytest.mark.parametrize("films_sent", [1, 2])
+def test_where_half_the_bytes_are_too_few_those_the_limit_leaves_are_tried_and_no_more(
+    tmp_path: Path, films_sent: int
+) -> None:
+    room, planned = 60_000, -(-len(film()) // 2)
+    line = preflight(tmp_path, f"limits: {{bytes: {planned * films_sent + room}}}, media: {{levers: [reencode]}}")
+    parts = tuple(MediaPart(source=film(), label=f"{at}.mp4", declared_mime="video/mp4") for at in range(films_sent))
+    fitted = line.fit(Request(turns=(Turn(role="user", parts=parts),)), TRIAGE)
+    tried = list[int]()
+    doer = Doer(
+        fitted=fitted,
+        scales=line.scales(TRIAGE),
+        make=stubborn(line, planned + 50_000, tried),
+        weigh=lambda request: line.weigh_request(request, TRIAGE),
+        clock=float,
+    )
+
+    if films_sent == 1:
+        doer.carry_out().demand_fit()
+    else:  # the first took the room
+        with pytest.raises(TransformFailed, match=r"parts\[1\]: .* the least it came to is "):
+            doer.carry_out()
+    assert tried == [planned, planned + 50_000, planned][: films_sent + 1]
 
 
 def test_levers_follow_in_the_endpoint_s_order_down_to_the_bytes(tmp_path: Path) -> None:
