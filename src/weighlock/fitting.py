@@ -48,7 +48,7 @@ def fit(
     text = _text(screened, scales)
     plan = _planned(request, screening, sent, media, text, scales, shaping)
     told = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
-    parts = shaped(sent, media, plan)
+    parts = shaped(sent, media, plan, scales.rules)
     if scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
     if shaping.cut is CutBy.COPY:

@@ -150,6 +150,21 @@ def test_sound_that_becomes_another_format_is_made_of_its_window_alone(tmp_path:
     assert not sent(made).carried
 
 
+@pytest.mark.parametrize("clip", ["2-10", "2-", "last 8s", "7s around 6s"])
+@pytest.mark.parametrize(("form", "mime"), [("mp4", "video/mp4"), ("matroska", "video/x-matroska")])
+def test_a_window_the_endpoint_sets_is_not_cut_out_of_what_is_left_once_more(
+    tmp_path: Path, clip: str, form: str, mime: str
+) -> None:
+    limit = len(film()) * 9 // 10
+    line = preflight(tmp_path, f"media: {{video: {{apply: always, clip: {clip}}}}}, limits: {{bytes: {limit}}}")
+
+    made = line.carry_out(line.fit(request(film(form), mime), TRIAGE), TRIAGE)
+
+    assert made.files
+    assert line.fit(made.request, TRIAGE).request is made.request
+    assert sent(made).carried == ({"videoMetadata": {"startOffset": "0s"}} if clip.startswith("2-") else {})
+
+
 def stubborn(line: Preflight, least: int, tried: list[int]) -> Callable[..., tuple[bytes, Made]]:
     """An encoder that brings no film below so many bytes."""
 

@@ -102,6 +102,8 @@ class Target:
     """What of a picture matters to the caller: cropping it to that is asked for, and no work beyond `bytes_only`."""
     span_asked: bool = False
     """Whether the caller wants the span sent, whatever the limits."""
+    recut: bool = False
+    """Whether the endpoint's words for the span would take more off a file that holds no more than it."""
     resolution: MediaResolution | None = None
     always: bool = False
     """Whether it is sent so always, or only once a request is over its limits."""
