@@ -6,14 +6,16 @@ will not do is encoded again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 from weighlock import fitting
-from weighlock.errors import Cancelled, InputError, TransformFailed, UnsupportedMedia
+from weighlock.errors import Cancelled, InputError, MediaTooLarge, TransformFailed, UnsupportedMedia
 from weighlock.fitted import Fitted, Late
-from weighlock.media.work import Made, StripWork, VideoWork, Work
+from weighlock.media.work import AudioWork, ImageWork, Made, StripWork, VideoWork, Work
 from weighlock.report import Report, knobs
 from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
@@ -61,7 +63,7 @@ class Doer:
         done: dict[int, tuple[bytes, Made]] = {}
         try:
             for at, work in sorted(self.fitted.works.items(), key=self._can_wait):
-                done[at] = self._done(at, work, until)
+                done[at] = self._done(at, work, until, done)
             return self._held(done, until)
         except Cancelled:
             if self._is_cancelled():
@@ -79,7 +81,7 @@ class Doer:
             begins_s = done[at][1].actual_start_s
             if begins_s is None or (broken := self._broken(fitted)) is None:
                 continue
-            done[at] = self._encoded(at, work, f"copied from {begins_s:.4g} s on it breaks {broken}", until)
+            done[at] = self._encoded(at, work, f"copied from {begins_s:.4g} s on it breaks {broken}", until, done)
             fitted = self._with(self.fitted, done)
         return fitted
 
@@ -90,10 +92,10 @@ class Doer:
             return knobs(over, made.after.scale)
         return "what the service takes" if made.after.refused and not self.fitted.after.refused else None
 
-    def _encoded(self, at: int, work: VideoWork, why: str, until: float) -> tuple[bytes, Made]:
+    def _encoded(self, at: int, work: VideoWork, why: str, until: float, done: Done) -> tuple[bytes, Made]:
         """The film of a copy cut exactly, within the bytes of the plan."""
         size_bytes = self.fitted.plan.parts[at].examined.size_bytes
-        data, made = self._done(at, replace(work, exact=True, max_bytes=size_bytes), until)
+        data, made = self._done(at, replace(work, exact=True, max_bytes=size_bytes), until, done)
         return data, replace(made, notes=(*made.notes, f"encoded again: {why}"))
 
     def _can_wait(self, work: tuple[int, Work]) -> tuple[bool, int]:
@@ -103,25 +105,51 @@ class Doer:
     def _is_cancelled(self) -> bool:
         return self.cancelled is not None and self.cancelled()
 
-    def _done(self, at: int, work: Work, until: float) -> tuple[bytes, Made]:
+    def _done(self, at: int, work: Work, until: float, done: Done) -> tuple[bytes, Made]:
+        try:
+            return self._made(at, work, until)
+        except InputError as error:
+            if _is_copy(work):
+                return self._encoded(at, work, error.message.partition(";")[0], until, done)
+            for milder in self._milder(at, work, error, done):
+                with suppress(TransformFailed, MediaTooLarge):
+                    return self._made(at, milder, until)
+            raise type(error)(f"{self._label(at)}: {_what(error, work)}", **error.figures) from error
+
+    def _made(self, at: int, work: Work, until: float) -> tuple[bytes, Made]:
         finding, size_bytes = self.fitted.shaped[at].finding, self.fitted.before.parts[at].examined.size_bytes
         tell = self.progress
 
         def is_over() -> bool:
             return self._is_cancelled() or self.clock() >= until
 
-        try:
-            return self.make(
-                finding.shaped or finding.part,
-                work,
-                (lambda share: tell(at, share)) if tell else None,
-                is_over,
-                size_bytes=size_bytes,
-            )
-        except InputError as error:
-            if _is_copy(work):
-                return self._encoded(at, work, error.message.partition(";")[0], until)
-            raise type(error)(f"{self._label(at)}: {_what(error, work)}", **error.figures) from error
+        return self.make(
+            finding.shaped or finding.part,
+            work,
+            (lambda share: tell(at, share)) if tell else None,
+            is_over,
+            size_bytes=size_bytes,
+        )
+
+    def _milder(self, at: int, work: Work, error: InputError, done: Done) -> Iterator[Work]:
+        """The work with ever more bytes than planned, where they were too few and a limit has room for more.
+
+        A plan halves them, and the next half may be what fits. By fixed steps, so that the next turn comes to the same.
+        """
+        planned, smallest = error.figures.get("max_bytes"), error.figures.get("smallest_bytes")
+        if planned and smallest and isinstance(work, VideoWork | AudioWork | ImageWork):
+            most = planned + self._room({other: one for other, one in done.items() if other != at})
+            targets = (smallest, *(planned * eighths // 8 for eighths in range(9, 17)))
+            yield from (replace(work, max_bytes=target) for target in targets if smallest <= target <= most)
+
+    def _room(self, done: Done) -> float:
+        """How many bytes may be made beyond what is planned, by what is made already."""
+        limit = next((check for check in self.fitted.verdict.limits if check.name == "bytes"), None)
+        if limit is None:
+            return math.inf
+        parts = self.fitted.plan.parts
+        more = sum(made.size_bytes - (parts[at].examined.size_bytes or 0) for at, (_, made) in done.items())
+        return float(limit.limit - limit.high - more)
 
     def _late(self, done: dict[int, tuple[bytes, Made]]) -> Fitted:
         """The plan without work on bytes, but for what is no lever's: what of it is not done has to be quick."""
@@ -136,7 +164,7 @@ class Doer:
             if not isinstance(work, StripWork):
                 raise self._too_late(self._label(at), "as it is")
             try:
-                done[at] = self._done(at, work, until)
+                done[at] = self._done(at, work, until, done)
             except Cancelled:
                 if self._is_cancelled():
                     raise

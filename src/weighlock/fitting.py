@@ -50,7 +50,7 @@ def fit(
     *media, text = as_told([*scales.parts(examined, standing=False), _text(screened, scales)], told)
     plan = _planned(request, screening, sent, media, text, scales, shaping)
     screened_so = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
-    parts = shaped(sent, media, plan)
+    parts = shaped(sent, media, plan, scales.rules)
     if parts and scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
     if parts and shaping.cut is CutBy.COPY:

@@ -111,6 +111,10 @@ AROUND_S = 60.0
 """How much `around 95s` takes: half a minute before what is looked for, and half a minute behind it."""
 
 
+def _length(span: tuple[float, float]) -> float:
+    return span[1] - span[0]
+
+
 def about(instant_s: float, length_s: float, begin_s: float, end_s: float) -> tuple[float, float]:
     """Start and end of what lies around an instant; at the ends of a recording shifted, not shortened."""
     length_s = min(length_s, end_s - begin_s)
@@ -146,6 +150,11 @@ class Clip:
             return about(self.around_s, self.length_s, 0.0, duration_s)
         start_s, end_s = self.bounds_s
         return min(start_s, duration_s), min(end_s, duration_s)
+
+    def recuts(self, duration_s: float) -> bool:
+        """Whether it is less than the whole of what it leaves of a recording: `2-10` is, `last 60s` is not."""
+        left_s = _length(self.span(duration_s))
+        return 0 < _length(self.span(left_s)) < left_s
 
     @property
     def bounds_s(self) -> tuple[float, float]:

@@ -220,6 +220,7 @@ class Scales:
             span_s=clip.span(examined.facts.duration_s),
             around_s=clip.around_s,
             span_asked=asked is not None,
+            recut=asked is None and clip.recuts(examined.facts.duration_s),
         )
 
     def _asked_clip(self, examined: Examined) -> Clip | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ import pytest
 import films
 import media
 from unit.test_fit import preflight
+from weighlock.codecs.allotted import too_many
+from weighlock.deeds import Doer
+from weighlock.errors import TransformFailed
 from weighlock.fitted import Fitted
 from weighlock.media.facts import VideoFacts
-from weighlock.media.work import AudioWork, DocumentWork, VideoWork
+from weighlock.media.work import AudioWork, DocumentWork, Made, VideoWork, Work
 from weighlock.planning.admit import Decision
 from weighlock.planning.weigh import Tally
 from weighlock.preflight import Preflight
@@ -28,14 +33,15 @@ SOUND_SLACK = 4
 """Tokens of the sound that is left out, so that the last packet does not go beyond the end."""
 NO_LINES = bytes.maketrans(b"\r\n", b"xx")
 SECONDS = 15
+LOW = {"level": "MEDIA_RESOLUTION_LOW"}
 WINDOW = {"videoMetadata": {"startOffset": "5s", "endOffset": "10s"}}
 
 
 @cache
-def film() -> bytes:
+def film(form: str = "mp4") -> bytes:
     """Filled up to 400 kbit/s, as what a camera records is."""
     rate = {"b": "400000", "maxrate": "400000", "bufsize": "100000", "x264-params": "nal-hrd=cbr"}
-    return films.film(SECONDS, fps=10, size=(320, 192), options=rate)
+    return films.film(SECONDS, form, fps=10, size=(320, 192), options=rate)
 
 
 @cache
@@ -116,6 +122,89 @@ def test_a_window_the_endpoint_sets_is_cut_out_once(tmp_path: Path) -> None:
 
     assert planned.works == {0: VideoWork(start_s=5, end_s=10, max_bytes=-(-len(film()) // 3))}
     assert made.after.parts[0].of(Modality.VIDEO).likely == planned.after.parts[0].of(Modality.VIDEO).likely == 300
+
+
+@pytest.mark.parametrize(
+    ("film_wanted", "carried"),
+    [("apply: always, clip: 5-10, fps: 2", {}), ("cut: exact", {**WINDOW, "mediaResolution": LOW})],
+)
+def test_of_a_film_that_becomes_another_format_only_what_is_sent_is_made(
+    tmp_path: Path, film_wanted: str, carried: dict[str, Any]
+) -> None:
+    line = preflight(tmp_path, f"media: {{video: {{{film_wanted}}}}}")
+    mkv = film("matroska")
+
+    planned, made = carried_out(line, request(mkv, "video/x-matroska", **carried))
+
+    assert planned.works == {0: VideoWork(start_s=5, end_s=10, max_bytes=planned.after.parts[0].examined.size_bytes)}
+    assert sent(made).carried == ({"mediaResolution": LOW} if carried else {"videoMetadata": {"fps": 2}})
+    assert (films.pictures(made.files[0])[0], len(films.pictures(made.files[0]))) == ((0, 50), 50)
+
+
+def test_sound_that_becomes_another_format_is_made_of_its_window_alone(tmp_path: Path) -> None:
+    line = preflight(tmp_path, "media: {audio: {apply: always, clip: last 5s}}")
+
+    planned, made = carried_out(line, request(films.beeps(SECONDS, "pcm_s16le", "caf"), "audio/x-caf"))
+
+    assert planned.works == {0: AudioWork(start_s=10, end_s=15, mime="audio/flac")}
+    assert not sent(made).carried
+
+
+@pytest.mark.parametrize("clip", ["2-10", "2-", "last 8s", "7s around 6s"])
+@pytest.mark.parametrize(("form", "mime"), [("mp4", "video/mp4"), ("matroska", "video/x-matroska")])
+def test_a_window_the_endpoint_sets_is_not_cut_out_of_what_is_left_once_more(
+    tmp_path: Path, clip: str, form: str, mime: str
+) -> None:
+    limit = len(film()) * 9 // 10
+    line = preflight(tmp_path, f"media: {{video: {{apply: always, clip: {clip}}}}}, limits: {{bytes: {limit}}}")
+
+    made = line.carry_out(line.fit(request(film(form), mime), TRIAGE), TRIAGE)
+
+    assert made.files
+    assert line.fit(made.request, TRIAGE).request is made.request
+    assert sent(made).carried == ({"videoMetadata": {"startOffset": "0s"}} if clip.startswith("2-") else {})
+
+
+def stubborn(line: Preflight, least: int, tried: list[int]) -> Callable[..., tuple[bytes, Made]]:
+    """An encoder that brings no film below so many bytes."""
+
+    def make(
+        part: MediaPart, work: Work, progress: Any, cancelled: Any, *, size_bytes: int | None
+    ) -> tuple[bytes, Made]:
+        assert isinstance(work, VideoWork)
+        assert work.max_bytes
+        tried.append(work.max_bytes)
+        if work.max_bytes < least:
+            raise too_many(work.max_bytes, least)
+        data, made = line.made(part, work)
+        return data + bytes(least - len(data)), replace(made, size_bytes=least)
+
+    return make
+
+
+@pytest.mark.parametrize("films_sent", [1, 2])
+def test_where_half_the_bytes_are_too_few_those_the_limit_leaves_are_tried_and_no_more(
+    tmp_path: Path, films_sent: int
+) -> None:
+    room, planned = 60_000, -(-len(film()) // 2)
+    line = preflight(tmp_path, f"limits: {{bytes: {planned * films_sent + room}}}, media: {{levers: [reencode]}}")
+    parts = tuple(MediaPart(source=film(), label=f"{at}.mp4", declared_mime="video/mp4") for at in range(films_sent))
+    fitted = line.fit(Request(turns=(Turn(role="user", parts=parts),)), TRIAGE)
+    tried = list[int]()
+    doer = Doer(
+        fitted=fitted,
+        scales=line.scales(TRIAGE),
+        make=stubborn(line, planned + 50_000, tried),
+        weigh=lambda request: line.weigh_request(request, TRIAGE),
+        clock=float,
+    )
+
+    if films_sent == 1:
+        doer.carry_out().demand_fit()
+    else:  # the first took the room
+        with pytest.raises(TransformFailed, match=r"parts\[1\]: .* the least it came to is "):
+            doer.carry_out()
+    assert tried == [planned, planned + 50_000, planned][: films_sent + 1]
 
 
 def test_levers_follow_in_the_endpoint_s_order_down_to_the_bytes(tmp_path: Path) -> None:

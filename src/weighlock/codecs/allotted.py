@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from weighlock.codecs.encoding import Rate
+from weighlock.errors import TransformFailed
 
 _SOUND_SHARE = Fraction(1, 3)
 _HEADER_BYTES = 4_096
@@ -42,3 +43,11 @@ class Allotment:
 def fewer(max_bytes: int, aimed_at: int, came: int) -> int:
     """What to aim at where `came` bytes came of the last aim, and no more than `max_bytes` may."""
     return max(1, int(aimed_at * max_bytes / came * 0.95))
+
+
+def too_many(max_bytes: int, smallest: int) -> TransformFailed:
+    """That no try came within `max_bytes`; how far one did is told."""
+    return TransformFailed(
+        f"it cannot be made to take at most {max_bytes:,} bytes; the least it came to is {smallest:,}",
+        max_bytes=max_bytes, smallest_bytes=smallest,
+    )  # fmt: skip

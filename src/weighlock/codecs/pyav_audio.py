@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
-from weighlock.codecs.allotted import fewer
+from weighlock.codecs.allotted import fewer, too_many
 from weighlock.codecs.encoding import TRIES, Encoding
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
@@ -16,7 +16,7 @@ from weighlock.codecs.pyav_output import counted, output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder, Voice
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.window import Window
-from weighlock.errors import MalformedMedia, TransformFailed, UnsupportedMedia
+from weighlock.errors import MalformedMedia, UnsupportedMedia
 from weighlock.media.work import AudioWork
 
 _MP3 = Voice("libmp3lame", "s16", 2, 64_000)
@@ -54,15 +54,17 @@ def make(window: Window, out: IO[bytes], work: AudioWork, context: Context) -> O
         InputError: it cannot be read, or the type asked for is not written here.
     """
     most = aim = work.max_bytes
+    tried: list[int] = []
     for _ in range(TRIES):
         told = _made(window, out, work, context, aim)
         came = out.seek(0, os.SEEK_END)
         if most is None or aim is None or came <= most:
             return told
+        tried.append(came)
         aim = fewer(most, aim, came)
         out.seek(0)
         out.truncate()
-    raise TransformFailed(f"it cannot be made to take at most {most:,} bytes", max_bytes=most)
+    raise too_many(most or 0, min(tried))
 
 
 def _made(window: Window, out: IO[bytes], work: AudioWork, context: Context, aim: int | None) -> Outcome:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import IO, Any
 
 from weighlock.codecs import pyav
-from weighlock.codecs.allotted import Allotment, fewer
+from weighlock.codecs.allotted import Allotment, fewer, too_many
 from weighlock.codecs.encoding import TRIES
 from weighlock.codecs.job import Context
 from weighlock.codecs.outcome import Outcome
@@ -22,7 +22,7 @@ from weighlock.codecs.pyav_shown import Incomplete, Pictures, pictures
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.window import Window
-from weighlock.errors import MalformedMedia, TransformFailed
+from weighlock.errors import MalformedMedia
 from weighlock.media.work import VideoWork
 
 _COPIED_SOUND = {"aac", "mp3"}
@@ -48,14 +48,17 @@ def make(window: Window, out: IO[bytes], work: VideoWork, context: Context) -> O
             told = copy_film(film, out, work, context)
             if most is None or _emptied_if_above(most, out) is None:
                 return told
-    aim = most
+    if most is None:
+        return _again(window, out, work, context)
+    aim, tried = most, list[int]()
     for _ in range(TRIES):
         told = _again(window, out, replace(work, max_bytes=aim), context)
-        came = None if most is None else _emptied_if_above(most, out)
-        if most is None or aim is None or came is None:
+        came = _emptied_if_above(most, out)
+        if came is None:
             return told
+        tried.append(came)
         aim = fewer(most, aim, came)
-    raise TransformFailed(f"it cannot be made to take at most {most:,} bytes", max_bytes=most)
+    raise too_many(most, min(tried))
 
 
 def _emptied_if_above(max_bytes: int, out: IO[bytes]) -> int | None:

@@ -189,6 +189,11 @@ def _carried(medium: Identified, accepted: frozenset[str] | None, model: str, st
     )
 
 
+def converted(mime: str, accepted: frozenset[str]) -> str | None:
+    """What a format becomes that is not among the accepted ones; `None` where nothing is known that would do."""
+    return next((name for wanted in _CONVERSIONS.get(mime, ()) if (name := spelling(wanted, accepted))), None)
+
+
 def _name(medium: Identified, found: str, accepted: frozenset[str] | None) -> str | None:
     """What the service calls the type. Raw samples keep their parameters: nothing else says how fast they play."""
     name = found if accepted is None else spelling(found, accepted)
@@ -205,8 +210,7 @@ def _not_taken(medium: Identified, accepted: frozenset[str], model: str) -> Deci
             code=Code.UNKNOWN_MEDIA_TYPE,
             reason="no known media type in its bytes; Gemini takes images, video, audio, PDF and text",
         )
-    targets = (name for wanted in _CONVERSIONS.get(found, ()) if (name := spelling(wanted, accepted)))
-    if medium.seen and (target := next(targets, None)):
+    if medium.seen and (target := converted(found, accepted)):
         words = f"{model} takes no {found}; it becomes {target}"
         return Decision(action=Action.CONVERT, code=Code.CONVERTIBLE, reason=words, send_as=target, convert=True)
     remedy = next(words for kind, words in (*_SUGGESTIONS, ("", "send its text")) if found.startswith(kind))

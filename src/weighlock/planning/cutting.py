@@ -15,6 +15,7 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, VideoFacts
 from weighlock.media.image_sizes import fitted
 from weighlock.media.video import fps_of
 from weighlock.media.work import COPIED, AudioWork, DocumentWork, VideoWork, Work
+from weighlock.planning.carrying import converted
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import Placement
 from weighlock.rules import Controls, ModelRules, WireControl
@@ -28,6 +29,8 @@ _DOUBT_S = 0.2
 _CELL_PX = 48
 _PAPER_BYTES = 2_000
 """Of a PDF besides its pages."""
+_WRITTEN, _OTHER_CODEC = ("h264", "mp3"), 2
+"""What comes out here, and how many times the bytes of another codec it may need to look and sound the same."""
 
 _DROPPED_SOUND = 4_000
 """Bytes a second a film is made to lose with its sound, whatever the sound took."""
@@ -65,6 +68,15 @@ def may_be_cut(part: Weighed) -> bool:
     facts, ours = part.examined.facts, part.controls.placement is not Placement.URI
     known = isinstance(facts, VideoFacts | AudioFacts) or (isinstance(facts, DocumentFacts) and not facts.encrypted)
     return known and ours and part.error is None and bool(part.examined.size_bytes)
+
+
+def becomes(part: Weighed, rules: ModelRules) -> str | None:
+    """The format a film or a sound has to become anyway, where the service takes none such."""
+    accepted = rules.accepted(part.controls.carrier, part.controls.placement)
+    if part.send_as is not None or accepted is None or not may_be_cut(part):
+        return None
+    recording = isinstance(part.examined.facts, VideoFacts | AudioFacts)
+    return converted(part.examined.mime or "", accepted) if recording else None
 
 
 def thinnings(part: Weighed, rules: ModelRules) -> Iterator[int]:
@@ -119,8 +131,9 @@ def weigh_cut(part: Weighed, controls: Controls, cut: Cut, rules: ModelRules) ->
             made, size = film.facts(), film.size_bytes()
             controls = film.sampled_controls()
         case AudioFacts():
-            made, mime = _heard(facts, controls, cut), "audio/mpeg" if cut.thinned else examined.mime
-            size = _sound_bytes(part, facts, controls, cut)
+            made, kept = _heard(facts, controls, cut), becomes(part, rules) or examined.mime
+            mime = "audio/mpeg" if cut.thinned else kept
+            size = _sound_bytes(part, facts, controls, cut, rules)
         case DocumentFacts():
             made, mime = pages_of(facts, controls.first_page, controls.last_page), examined.mime
             size = _pages_bytes(examined.size_bytes or 0, made.pages / max(1, facts.pages))
@@ -142,7 +155,7 @@ def work_of(part: Weighed, controls: Controls, cut: Cut, rules: ModelRules) -> W
             return _Film(part, facts, controls, cut, rules).work()
         case AudioFacts() as facts:
             start_s, end_s = _window(facts, controls, cut)
-            held = _sound_bytes(part, facts, controls, cut) if cut.thinned or not _lossless(facts) else None
+            held = _sound_bytes(part, facts, controls, cut, rules) if cut.thinned or not _lossless(facts) else None
             return AudioWork(start_s=start_s, end_s=end_s, mime="audio/mpeg" if cut.thinned else None, max_bytes=held)
         case DocumentFacts(pages=pages):
             return DocumentWork(first_page=controls.first_page or 1, last_page=min(controls.last_page or pages, pages))
@@ -161,6 +174,12 @@ def copy_of(part: Weighed, work: VideoWork, rules: ModelRules) -> VideoWork | No
     span = replace(part.controls, start_offset_s=work.start_s, end_offset_s=work.end_s, drop_sound=not work.keep_sound)
     mere = _Film(part, facts, span, Cut(span=True, sound=True), rules).work()
     return replace(work, exact=False, max_bytes=None) if work == mere else None
+
+
+def _may_take(part: Weighed, codec: str | None, rules: ModelRules) -> int:
+    """Bytes of the whole, at its own pace: those it has, and where another codec has to hold as much some more."""
+    more = becomes(part, rules) and codec not in _WRITTEN
+    return (part.examined.size_bytes or 0) * (_OTHER_CODEC if more else 1)
 
 
 def _pages_bytes(size_bytes: int, share: float) -> int:
@@ -207,8 +226,8 @@ def _lossless(facts: AudioFacts) -> bool:
     return facts.codec is None or facts.codec in ("flac", "alac") or facts.codec.startswith("pcm_")
 
 
-def _sound_bytes(part: Weighed, facts: AudioFacts, controls: Controls, cut: Cut) -> int:
-    size, lasts_s = part.examined.size_bytes or 0, _heard(facts, controls, cut).duration_s
+def _sound_bytes(part: Weighed, facts: AudioFacts, controls: Controls, cut: Cut, rules: ModelRules) -> int:
+    size, lasts_s = _may_take(part, facts.codec, rules), _heard(facts, controls, cut).duration_s
     share = max(size * lasts_s / max(facts.duration_s, 0.1), _HEADER_BYTES + lasts_s * _VOICES[-1])
     if _lossless(facts):
         depth = 2 if facts.codec in _SHALLOW else _DEEPEST_BYTES
@@ -271,7 +290,7 @@ class _Film:
 
     def size_bytes(self) -> int:
         """Half of a half of what its length takes of the source, as often as it is thinned; never below the least."""
-        size, source = self.part.examined.size_bytes or 0, self.source
+        size, source = _may_take(self.part, self.source.codec, self.rules), self.source
         share = size * self._lasts_s / max(source.duration_s, 0.1)
         if self._drops_sound:
             share = max(share / 2, share - _DROPPED_SOUND * self._lasts_s)

@@ -102,6 +102,8 @@ class Target:
     """What of a picture matters to the caller: cropping it to that is asked for, and no work beyond `bytes_only`."""
     span_asked: bool = False
     """Whether the caller wants the span sent, whatever the limits."""
+    recut: bool = False
+    """Whether the endpoint's words for the span would take more off a file that holds no more than it."""
     resolution: MediaResolution | None = None
     always: bool = False
     """Whether it is sent so always, or only once a request is over its limits."""
@@ -263,10 +265,28 @@ def span_rung(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target
     return clip_rung(start_s, end_s, facts.duration_s, local=local)
 
 
+def asked_rung(part: Weighed, rules: ModelRules, shaping: Shaping) -> Rung | None:
+    """The window the request asks for, of what becomes another format anyway: so much of it is made."""
+    facts, now = part.examined.facts, part.controls
+    if not (isinstance(facts, VideoFacts | AudioFacts) and now.clipped and _is_made(part, rules, shaping)):
+        return None
+    start_s, end_s = now.start_offset_s or 0.0, facts.duration_s
+    if now.end_offset_s is not None:
+        end_s = min(now.end_offset_s, end_s)
+    return clip_rung(start_s, end_s, facts.duration_s, local=True) if 0 < end_s - start_s < facts.duration_s else None
+
+
 def clip_way(part: Weighed, rules: ModelRules, shaping: Shaping) -> bool | None:
-    """Whether a clip is local work: `None` where it cannot be had."""
+    """Whether a clip is local work, as of what becomes another format anyway: `None` where it cannot be had."""
+    if _is_made(part, rules, shaping):
+        return True
     film = isinstance(part.examined.facts, VideoFacts)
     return _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, part, rules, shaping)
+
+
+def _is_made(part: Weighed, rules: ModelRules, shaping: Shaping) -> bool:
+    """Whether it is made into another format, for the service takes none such."""
+    return shaping.local_work is not LocalWork.NEVER and cutting.becomes(part, rules) is not None
 
 
 def _way(control: WireControl, part: Weighed, rules: ModelRules, shaping: Shaping) -> bool | None:

@@ -16,6 +16,7 @@ from weighlock.planning.levers import (
     Rung,
     Shaping,
     Target,
+    asked_rung,
     is_visual,
     reencode_rung,
     request_levels,
@@ -83,6 +84,8 @@ def always(bench: Bench, shaping: Shaping, wishes: Sequence[Wish]) -> Iterator[M
     """What is set on media whether or not anything is over a limit: asked for by the caller, set by the endpoint, or
     needed for the service to take it."""
     for at, wish in enumerate(wishes):
+        if not wish.target.span_asked and (window := asked_rung(bench.given[at], bench.rules, shaping)):
+            yield Move(Lever.CLIP, (at,), (window,), why=Why.ASKED)
         if wish.target.span_asked and (asked := span_rung(bench.given[at], bench.rules, shaping, wish.target)):
             yield Move(Lever.CLIP, (at,), (asked,), why=Why.ASKED)
         fat = not wish.pinned and too_large(bench.given[at], bench.rules)

@@ -16,7 +16,7 @@ from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed
 from weighlock.request import NOTHING, Json, MediaPart, MediaResolution, Request
-from weighlock.rules import Controls, ModelRules
+from weighlock.rules import Controls, ModelRules, WireControl
 from weighlock.written import plain
 
 _LEVEL = "MEDIA_RESOLUTION_"
@@ -32,9 +32,10 @@ class Shaped:
     """What is to be done to its bytes before it is sent."""
 
 
-def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan) -> list[Shaped]:
+def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan, rules: ModelRules) -> list[Shaped]:
     """Every medium that is sent, with the plan's settings. `before` is how each was weighed without it."""
-    return [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
+    media = [_one(finding, before[at], plan.parts[at], at, plan) for at, finding in enumerate(findings)]
+    return [_said_whole(one, at, plan, rules) for at, one in enumerate(media)]
 
 
 def copied(media: Sequence[Shaped], before: Sequence[Weighed], rules: ModelRules) -> list[Shaped]:
@@ -103,6 +104,23 @@ def _one(finding: Finding, before: Weighed, after: Weighed, at: int, plan: Plan)
             carried.pop(name, None)
     work = convert if planned is None else _in_format(planned, finding.decision.send_as)
     return Shaped(finding=replace(finding, shaped=replace(part, carried=carried or NOTHING, clip=None)), work=work)
+
+
+def _said_whole(one: Shaped, at: int, plan: Plan, rules: ModelRules) -> Shaped:
+    """A file cut to what the endpoint always sends says that it begins at its beginning, where that is needed.
+
+    Else the endpoint's window would be cut out of what is left of it, once the request comes again.
+    """
+    target, sound = plan.wishes[at].target, isinstance(one.work, AudioWork)
+    cut = isinstance(one.work, VideoWork | AudioWork) and not plan.parts[at].controls.clipped
+    control, name = WireControl.VIDEO_OFFSETS, "videoMetadata"
+    if sound:
+        control, name = WireControl.AUDIO_OFFSETS, "audioMetadata"
+    if not (cut and target.always and target.recut and rules.honours(control)):
+        return one
+    part = one.finding.shaped or one.finding.part
+    carried = {**part.carried, name: {**_object(part.carried.get(name)), "startOffset": "0s"}}
+    return replace(one, finding=replace(one.finding, shaped=replace(part, carried=carried)))
 
 
 def _on_the_wire(before: Controls, weighed: Weighed) -> dict[str, dict[str, Any]]:
