@@ -27,6 +27,7 @@ _PAUSE_S = 0.5
 """A store that did not answer is not asked again for so long: nobody waits for it in vain."""
 _CLOCK_GOOD_FOR_S = 60.0
 _MOST_OWED, _PAID_AT_ONCE = 10_000, 20
+_SETTLED, _LEFT = "settled", "left"
 _MOST = 2**53 - 1
 """Of one metric; more some stores cannot count exactly."""
 _NO_NOTE: Mapping[str, str] = MappingProxyType({})
@@ -48,7 +49,8 @@ class Ledger:
         self._lock = threading.Lock()
         self.unverified = 0
         """Requests admitted without asking the store."""
-        self._owed: dict[str, Callable[[], Outcome]] = {}
+        self._owed: dict[tuple[str, str], Callable[[], Outcome]] = {}
+        """Why and of which hold: settlements, and the giving back of what nobody took."""
         self._asked_again_at = float("-inf")
         self._why = ""
         self._measured: tuple[datetime, float] | None = None
@@ -99,6 +101,8 @@ class Ledger:
             return reservation(State.HELD)
         try:
             now = await self._now()
+            with self._lock:
+                self._owed.pop((_LEFT, hold_id), None)  # asked for again, it is not given back
             await self._pay()
             place = placed(budgets, now)
             hold = Hold(id=hold_id, need=need, counters=place.counters, expires_at=now + lasts, note=note)
@@ -193,10 +197,10 @@ class Ledger:
         except BudgetStoreUnavailable:
             owed = True
         except BaseException:  # the caller leaves; the bill stays
-            self._owe(reservation.id, book)
+            self._owe(_SETTLED, reservation.id, book)
             raise
         if owed:
-            self._owe(reservation.id, book)
+            self._owe(_SETTLED, reservation.id, book)
         over = {metric: amount - reservation.need.get(metric, 0) for metric, amount in used.items()}
         return Settled(
             id=reservation.id,
@@ -206,9 +210,9 @@ class Ledger:
             owed=owed,
         )
 
-    def _owe(self, hold_id: str, step: Callable[[], Outcome]) -> None:
+    def _owe(self, why: str, hold_id: str, step: Callable[[], Outcome]) -> None:
         with self._lock:
-            self._owed[hold_id] = step
+            self._owed[why, hold_id] = step
             while len(self._owed) > _MOST_OWED:
                 del self._owed[next(iter(self._owed))]
 
@@ -217,12 +221,12 @@ class Ledger:
             with self._lock:
                 if not self._owed:
                     return
-                hold_id, step = self._owed.popitem()
+                key, step = self._owed.popitem()
             try:
                 await self._ask(step)
             except BaseException:
                 with self._lock:
-                    self._owed.setdefault(hold_id, step)
+                    self._owed.setdefault(key, step)
                 raise
 
     # ---- the store
@@ -236,7 +240,7 @@ class Ledger:
             # It may have been made all the same, and answered to nobody. One that is admitted is booked later.
             admitted = self._on_failure is OnStoreFailure.ADMIT and isinstance(error, BudgetStoreUnavailable)
             if deed.begun and not admitted:
-                self._owe(hold.id, lambda: self._store.release(hold.id))
+                self._owe(_LEFT, hold.id, lambda: self._store.release(hold.id))
             raise
 
     async def _ask(self, step: Callable[..., T], *args: object) -> T:

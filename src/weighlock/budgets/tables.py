@@ -245,7 +245,7 @@ def _amounts(values: Sequence[int]) -> Amounts:
 def _kept(row: Any) -> Kept:
     return Kept(
         id=row["id"],
-        state=State(row["state"]),
+        state=_state(row["state"]),
         need=_read(row["need"]),
         counters=_keys(row["counters"]),
         expires_at=_moment(row["expires_at"]),
@@ -279,11 +279,22 @@ def _json(values: Mapping[str, Any]) -> str:
     return _written(dict(values)) if values else "{}"
 
 
+def _state(text: str) -> State:
+    try:
+        return State(text)
+    except ValueError as error:
+        raise _damaged() from error
+
+
 def _read(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise StateUnavailable(f"a row is damaged; move it away: {WITHOUT}") from error
+        raise _damaged() from error
+
+
+def _damaged() -> StateUnavailable:
+    return StateUnavailable(f"a row of their file is damaged; move it away: {WITHOUT}")
 
 
 def _moment(timestamp: float) -> datetime:

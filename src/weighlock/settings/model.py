@@ -271,7 +271,7 @@ class Settings:
 
     def tenant(self, name: str) -> Windows:
         """The budgets of a tenant; those of each, where it is not named."""
-        return self.tenants.get(name) or self.tenants.get(EACH) or MappingProxyType({})
+        return self.tenants.get(name, self.tenants.get(EACH, MappingProxyType({})))
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

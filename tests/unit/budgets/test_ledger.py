@@ -300,6 +300,34 @@ def test_a_bill_that_cannot_be_booked_now_is_booked_with_the_next_step(desk: Des
     assert (standing.spent, standing.held) == (3, 0)
 
 
+class Mumbling(Flaky):
+    """A store whose first answer is lost on its way."""
+
+    lost = False
+
+    def reserve(self, hold: Hold, caps: Sequence[Cap]) -> Outcome:
+        outcome = super().reserve(hold, caps)
+        if not self.lost:
+            self.lost = True
+            raise BudgetStoreUnavailable("budgets: no answer within 1 s")
+        return outcome
+
+
+@pytest.mark.parametrize("asked_again", [True, False])
+def test_a_hold_whose_answer_was_lost_is_the_same_when_asked_for_again_and_else_is_given_back(
+    desk: Desk, asked_again: bool
+) -> None:
+    desk.store = desk.ledger._store = Mumbling(desk.clock.now)
+    with pytest.raises(BudgetStoreUnavailable):
+        desk.reserve("a", {"requests": 1}, day(requests=1))
+    desk.clock.passed_s += 0.5
+
+    held = desk.reserve("a" if asked_again else "b", {"requests": 1}, day(requests=1))
+
+    assert (held.state, [one.held for one in held.standings]) == (State.HELD, [1])
+    assert desk.run(lambda ledger: ledger.commit(held, {"requests": 1})).state is State.COMMITTED
+
+
 class Shared(MemoryStore):
     """A store elsewhere, whose steps can be watched and held up."""
 

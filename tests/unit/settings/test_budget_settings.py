@@ -29,6 +29,7 @@ tenants:
   each: {windows: {day: {cost_usd: 20}, minute: {requests: 60}}}
   acme: {windows: {day: {cost_usd: 80}, minute: null}}
   Big-Corp.example:
+  unlimited: {windows: {day: null, minute: null}}
 overall: {windows: {month: {cost_usd: 9000}}}
 state: {store: memory, on_failure: admit}
 endpoints:""",
@@ -74,6 +75,7 @@ def test_a_tenant_nobody_named_has_what_each_has_and_a_request_of_nobody_has_non
     ]
     assert [one.scope for one in nobody] == ["endpoint:quiet", "overall"]
     assert settings.tenant("Big-Corp.example") == settings.tenant("other")
+    assert settings.tenant("unlimited") == {}
     with pytest.raises(ConfigError, match="unknown endpoint"):
         budgets_for(settings, "nowhere")
 
