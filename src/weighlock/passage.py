@@ -83,10 +83,7 @@ class Passage:
     @property
     def session(self) -> str | None:
         """What a session is told by: its name may be a person's."""
-        if self.asked.session is None:
-            return None
-        words = f"{self.asked.tenant}\0{self.asked.session}".encode("utf-8", "surrogatepass")
-        return hashlib.sha256(words).hexdigest()[:16]
+        return session_hash(self.asked)
 
     @property
     def note(self) -> Mapping[str, str]:
@@ -175,6 +172,14 @@ class Passage:
             origin=origin,
             files=self.files,
         )
+
+
+def session_hash(asked: Asked) -> str | None:
+    """What a tenant's session is told by."""
+    if asked.session is None:
+        return None
+    words = f"{asked.tenant}\0{asked.session}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(words).hexdigest()[:16]
 
 
 def codes_of(verdict: Verdict) -> tuple[str, ...]:

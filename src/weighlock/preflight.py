@@ -6,6 +6,7 @@ and for coroutines.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,13 +21,16 @@ from weighlock.answers import Answers
 from weighlock.context import whose
 from weighlock.converters.formats import read, written
 from weighlock.errors import ConfigError, ServiceRefused, WindowExhausted
+from weighlock.events import Ended
 from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
 from weighlock.io import AsyncIo, Io, SyncIo, run
-from weighlock.passage import Passage, Stages, with_count
+from weighlock.observe.decision_log import DecisionLog
+from weighlock.passage import Passage, Stages, session_hash, with_count
 from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.sharper import sharper
 from weighlock.prepared import PreparedRequest, Receipt
+from weighlock.records import ended
 from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import Controls, RuleBook
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from weighlock.uploads.registry import Registry
 
 
+_log = logging.getLogger("weighlock")
 HOLD_S = 900.0
 """How long what is held waits to be settled; then it is charged as it stands, and a late bill puts it right."""
 
@@ -57,6 +62,8 @@ class Preflight(Weigher):
     `preload=False` puts off loading the prober's code and the price lists until they are needed. It suits a command
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
     tells seconds, for deadlines; the two `Io`s wait for the service, in the blocking methods and in the async ones.
+    Each of `on_event` is told of every request once it has ended: settled, let go, or refused. It is called where the
+    request is, so it should take no time; what it raises is logged.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Preflight(Weigher):
         clock: Callable[[], float] = time.monotonic,
         io: SyncIo | None = None,
         async_io: AsyncIo | None = None,
+        on_event: Iterable[Callable[[Ended], object]] = (),
     ) -> None:
         super().__init__(settings, rules=rules, preload=preload, clock=clock)
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
@@ -76,7 +84,9 @@ class Preflight(Weigher):
         self._ledgers: dict[int, Ledger] = {}
         self._store: Store | None = None
         self._answers = Answers()
-        self._listeners: list[Callable[[Receipt], None]] = []
+        where = settings.observe.decision_log
+        self._hashes = where is not None
+        self._listeners = [*on_event, *([DecisionLog(where).write] if where is not None else [])]
         self._opening = threading.Lock()
 
     async def __aenter__(self) -> Self:
@@ -248,9 +258,10 @@ class Preflight(Weigher):
             receipt = passage.receipt(plan, plan if passage.enforces else wished)
         except BaseException as error:
             await self._undone(io, passage)
-            self._tell(passage.refused(error))
+            self._tell(passage.refused(error), asked)
             raise
-        self._tell(receipt)
+        if not holds:
+            self._tell(receipt, asked)
         return passage.ready(request, receipt, origin, contents)
 
     def _scales_to_hold(self, request: Request, asked: Asked) -> Scales:
@@ -355,7 +366,9 @@ class Preflight(Weigher):
         try:
             if error is not None and costs_nothing(error):
                 await ledger.release(ready.reservation)
-                return ready.receipt
+                receipt = ready.receipt.with_codes("refused_by_service")
+                self._tell(receipt, ready.asked)
+                return receipt
             sent, held = ready.receipt.fitted.after, ready.reservation.need
             bill = bill_of(answer, sent, ready.scales, held, partial=partial)
             note = {"estimated": "yes"} if bill.estimated else {}
@@ -365,7 +378,7 @@ class Preflight(Weigher):
                 self._answers.tell(ready.scales.endpoint.name, ready.scales.rules.model, bill.usage.output)
         finally:
             await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
-        self._tell(receipt)
+        self._tell(receipt, ready.asked)
         return receipt
 
     async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
@@ -384,6 +397,7 @@ class Preflight(Weigher):
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
         await self._ledger_over(io).release(ready.reservation)
+        self._tell(ready.receipt.with_codes("not_sent"), ready.asked)
         await let_go(ready.files.all, ready.scales.endpoint.account, self._accounts_over(io))
 
     async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
@@ -468,11 +482,16 @@ class Preflight(Weigher):
 
         return budgets_for(self.settings, passage.scales.endpoint.name, passage.asked.tenant, passage.session)
 
-    def _tell(self, receipt: Receipt | None) -> None:
-        """Whoever listens. What goes wrong there is not the request's."""
-        if receipt is not None:
-            for listener in self._listeners:
-                listener(receipt)
+    def _tell(self, receipt: Receipt | None, asked: Asked) -> None:
+        """Whoever wants to know. What goes wrong there is not the request's."""
+        if receipt is None or not self._listeners:
+            return
+        event = ended(receipt, tenant=asked.tenant, session=session_hash(asked), hashed=self._hashes)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:
+                _log.exception("a listener of weighlock's events failed; the request goes on")
 
     def _uploads(self) -> Registry:
         """What is remembered of uploads, opened when it is first needed."""

@@ -92,6 +92,10 @@ class Receipt:
         billed = Billed(usage=bill.usage, spent=bill.spent, estimated=bill.estimated, underestimated=underestimated)
         return replace(self, billed=billed)
 
+    def with_codes(self, *codes: str) -> Receipt:
+        """And why it ended so."""
+        return replace(self, codes=(*self.codes, *codes))
+
     def without_media(self) -> Receipt:
         """The same, without the request it was of: small enough to be kept for long."""
         lean = self.fitted.without_media()

@@ -50,16 +50,18 @@ class Counting(Preflight):
 
     def __init__(self, known: Settings, clock: FakeClock | None = None) -> None:
         super().__init__(known, preload=False, io=FakeSyncIo(clock) if clock else None)
-        self.told: list[weighlock.Receipt] = []
-        self._listeners.append(self.told.append)
+        self.prepared: list[weighlock.Receipt] = []
+        self.settled: list[weighlock.Receipt] = []
 
-    @property
-    def prepared(self) -> list[weighlock.Receipt]:
-        return [one for one in self.told if one.billed is None]
+    async def _prepared(self, *given: Any, **said: Any) -> weighlock.PreparedRequest:
+        ready = await super()._prepared(*given, **said)
+        self.prepared.append(ready.receipt)
+        return ready
 
-    @property
-    def settled(self) -> list[weighlock.Receipt]:
-        return [one for one in self.told if one.billed is not None]
+    async def _settled(self, *given: Any) -> weighlock.Receipt:
+        receipt = await super()._settled(*given)
+        self.settled.append(receipt)
+        return receipt
 
     @property
     def held(self) -> dict[str, Any]:

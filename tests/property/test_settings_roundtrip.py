@@ -119,6 +119,7 @@ FILES = st.fixed_dictionaries(
             dir=st.none() | st.just("here"),
         )
         | st.just({"store": "redis", "url_env": "BUDGETS_URL"}),
+        "observe": sections(decision_log=st.none() | st.sampled_from(["off", "stdout", "log.jsonl"])),
         "encoding": sections(
             video=st.none()
             | sections(

@@ -25,6 +25,8 @@ _COMMANDS = {
     "count": "what the service counts of a request, beside what it will bill",
     "convert": "write a request in another format, or put it right in its own",
     "budget": "how budgets over time stand, more for a while, and whether the books are right",
+    "what-if": "what enforcing, or other settings, would have made of the requests of the past",
+    "usage": "who spent what: by endpoint, modality, session, day, tenant or model",
     "upload": "bring files to the service once, and tell how to refer to them",
     "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "demo": "the whole line on one bug report, offline: what it saves, and what it refuses",
@@ -44,7 +46,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"weighlock.cli.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "")
+        command: click.Command = getattr(importlib.import_module(f"weighlock.cli.{module}"), module)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

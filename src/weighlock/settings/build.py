@@ -30,6 +30,7 @@ from weighlock.settings.model import (
     Endpoint,
     History,
     MediaSettings,
+    Observe,
     OutputTokens,
     Safety,
     Settings,
@@ -81,6 +82,7 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         ),
         overall=_windows(_of_windows(values.get("overall"))),
         state=_state(values.get("state") or {}, document, cwd),
+        observe=_observe(values.get("observe") or {}, document, cwd),
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
         encoding=_encoding(values.get("encoding") or {}),
@@ -226,6 +228,15 @@ def _state(values: Mapping[str, Any], document: Document, cwd: Path) -> State:
         url_env=values.get("url_env"),
         on_failure=values.get("on_failure") or OnStoreFailure.REJECT,
     )
+
+
+def _observe(values: Mapping[str, Any], document: Document, cwd: Path) -> Observe:
+    where = values.get("decision_log")
+    if where in (None, "off"):
+        return Observe()
+    if where == "stdout":
+        return Observe(decision_log="stdout")
+    return Observe(decision_log=beside(("observe", "decision_log"), where, document, cwd))
 
 
 def _safety(values: Mapping[str, Any]) -> Safety:

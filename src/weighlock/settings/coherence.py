@@ -36,6 +36,9 @@ def check_together(document: Document, cwd: Path) -> None:
     folder = _mapping(document.values.get("state")).get("dir")
     if isinstance(folder, str):
         _placed(_STATE_DIR, folder, document, cwd)
+    log = _mapping(document.values.get("observe")).get("decision_log")
+    if isinstance(log, str) and log not in ("off", "stdout"):
+        _placed(("observe", "decision_log"), log, document, cwd)
     overlay = _mapping(document.values.get("rules")).get("overlay")
     if isinstance(overlay, str) and (path := _placed(_OVERLAY, overlay, document, cwd)) and not is_file(path):
         _wrong(document, _OVERLAY, f"no such file: {plain(path, 300)}")

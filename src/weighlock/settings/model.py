@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from weighlock.budgets.reservation import OnStoreFailure
 from weighlock.budgets.windows import Period, Rolling, Session, Window
@@ -232,6 +233,14 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Observe:
+    """Who is told what became of requests."""
+
+    decision_log: Path | Literal["stdout"] | None = None
+    """One JSON line a request, never content; `None` writes none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything an operator said, and where."""
 
@@ -244,6 +253,7 @@ class Settings:
     overall: Windows = field(default_factory=lambda: MappingProxyType({}))
     """Budgets of all endpoints and tenants together."""
     state: State = field(default_factory=State)
+    observe: Observe = field(default_factory=Observe)
     safety: Safety = field(default_factory=Safety)
     pricing: Contract = field(default_factory=Contract)
     encoding: Encoding = field(default_factory=Encoding)

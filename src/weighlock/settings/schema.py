@@ -36,7 +36,7 @@ from weighlock.written import quoted, without_keys
 NOT_YET = frozenset(
     {
         "service",
-        "observe",
+        "observe.prometheus",
     }
 )
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
@@ -330,6 +330,12 @@ class StateSection(_Section):
         return self
 
 
+class ObserveSection(_Section):
+    decision_log: str | None = Field(
+        None, description="One JSON line a request: a file, relative to this one; `stdout`; `off`."
+    )
+
+
 class MaxSection(_Section):
     file: Size | None = None
     pixels: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
@@ -395,6 +401,7 @@ class SettingsFile(_Section):
     )
     overall: WindowsSection | None = Field(None, description="Of all endpoints and tenants together.")
     state: StateSection | None = Field(None, description="What is remembered, and where.")
+    observe: ObserveSection | None = Field(None, description="Who is told what became of requests.")
     safety: SafetySection | None = None
     pricing: PricingSection | None = None
     encoding: EncodingSection | None = Field(None, description="Of films and sound that have to be encoded again.")

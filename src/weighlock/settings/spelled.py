@@ -47,6 +47,7 @@ def as_document(settings: Settings) -> dict[str, Any]:
         "tenants": _plain(_tenants_document(settings.tenants)),
         "overall": {"windows": _plain(_windows_document(settings.overall))},
         "state": _plain(_state_document(settings.state)),
+        "observe": {"decision_log": "off" if (log := settings.observe.decision_log) is None else str(log)},
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
         "encoding": _encoding_document(settings.encoding),

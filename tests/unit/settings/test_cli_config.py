@@ -250,6 +250,7 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "rules",
         "uploads",
         "state",
+        "observe",
         "safety",
         "pricing",
         "encoding",

@@ -1,0 +1,1 @@
+"""Events → whoever wants them: the decision log."""

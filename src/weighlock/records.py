@@ -1,0 +1,151 @@
+"""A receipt → the event of its request. Pure but for the hashes of media in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from enum import Enum
+from typing import Any
+
+from weighlock.encoded import Base64
+from weighlock.errors import InputError
+from weighlock.events import BilledRecord, Ended, PartRecord, StepRecord
+from weighlock.fitted import Fitted
+from weighlock.media.controls import Controls
+from weighlock.media.tokens import TokenRange
+from weighlock.planning.steps import Step
+from weighlock.planning.weigh import CostRange, Tally, Weighed
+from weighlock.prepared import Receipt
+from weighlock.request import MediaPart, Modality
+
+_DIGITS = 12
+_PLAIN = Controls()
+
+
+def ended(receipt: Receipt, *, tenant: str, session: str | None, hashed: bool) -> Ended:
+    """The event of a request. `session` is hashed already; with `hashed`, media in memory are told by their hash."""
+    fitted, wished = receipt.fitted, receipt.wished
+    scale = fitted.after.scale
+    cached = fitted.cached
+    return Ended(
+        at=receipt.at,
+        id=receipt.id,
+        endpoint=scale.endpoint,
+        owner=scale.owner,
+        model=scale.model,
+        backend=scale.backend.value,
+        tenant=tenant,
+        session=session,
+        mode=scale.mode,
+        outcome=receipt.outcome.value,
+        codes=receipt.codes,
+        parts=tuple(_parts(receipt, hashed=hashed)),
+        steps=_steps(fitted.plan.steps),
+        wished=() if wished is fitted else _steps(wished.plan.steps),
+        wished_tokens=wished.after.total.high,
+        before=_tokens(fitted.before.tokens),
+        after=_tokens(fitted.after.tokens),
+        usd_before=_usd(fitted.before.cost),
+        usd_after=_usd(fitted.after.cost),
+        output_tokens=scale.output_tokens,
+        held=dict(receipt.held),
+        unverified=receipt.unverified,
+        cache_kept=None if cached is None else Tally.of(cached.kept.values()).likely,
+        cache_lost=None if cached is None else Tally.of(cached.lost.values()).likely,
+        counted=fitted.before.counted is not None and fitted.before.counted.count is not None,
+        uploads=len(receipt.uploads),
+        stages_ms={name: round(ms, 3) for name, ms in receipt.stages_ms.items()},
+        billed=_billed(receipt),
+        escalates=receipt.earlier.id if receipt.earlier is not None else None,
+    )
+
+
+def _parts(receipt: Receipt, *, hashed: bool) -> Iterable[PartRecord]:
+    fitted = receipt.fitted
+    resent = fitted.sent.media if fitted.sent is not None else 0
+    for at, (old, new) in enumerate(zip(fitted.before.parts, fitted.after.parts, strict=True)):
+        facts = old.examined.facts
+        yield PartRecord(
+            sha256=_sha256(fitted, receipt, at) if hashed else None,
+            mime=old.examined.mime,
+            modality=old.examined.modality,
+            size_bytes=old.examined.size_bytes,
+            facts=None if facts is None else {"kind": type(facts).__name__, **_values(asdict(facts))},
+            asked=_controls(old.controls),
+            sent=_controls(new.controls),
+            before=_of_part(old),
+            after=_of_part(new),
+            resent=at < resent,
+        )
+
+
+def _sha256(fitted: Fitted, receipt: Receipt, at: int) -> str | None:
+    if at in receipt.uploads:
+        return receipt.uploads[at].key.sha256[:_DIGITS]
+    part = fitted.shaped[at].finding.part if at < len(fitted.shaped) else None
+    if not isinstance(part, MediaPart):
+        return None
+    try:
+        data = part.source.decode() if isinstance(part.source, Base64) else part.source
+    except InputError:
+        return None
+    return hashlib.sha256(data).hexdigest()[:_DIGITS] if isinstance(data, bytes) else None
+
+
+def _controls(controls: Controls) -> dict[str, Any]:
+    """Those that differ from none."""
+    named = {one.name: getattr(controls, one.name) for one in fields(controls)}
+    return _values({name: value for name, value in named.items() if value != getattr(_PLAIN, name)})
+
+
+def _values(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.value if isinstance(value, Enum) else value for name, value in values.items()}
+
+
+def _steps(steps: Sequence[Step]) -> tuple[StepRecord, ...]:
+    return tuple(
+        StepRecord(
+            lever=step.lever.value,
+            parts=step.parts,
+            words=step.words,
+            saved_tokens=step.saved.high,
+            local=step.local,
+            breaks_prefix=step.breaks_prefix,
+        )
+        for step in steps
+    )
+
+
+def _tokens(tokens: Mapping[Modality, Tally]) -> dict[str, tuple[int, int, int]]:
+    return {kind.value: (tally.low, tally.likely, tally.high) for kind, tally in tokens.items()}
+
+
+def _of_part(part: Weighed) -> dict[str, tuple[int, int, int]]:
+    return {one.modality.value: _bounds(one) for one in part.tokens}
+
+
+def _bounds(tokens: TokenRange) -> tuple[int, int, int]:
+    return tokens.low, tokens.likely, tokens.high
+
+
+def _usd(cost: CostRange | None) -> str | None:
+    return None if cost is None else f"{cost.high:f}"
+
+
+def _billed(receipt: Receipt) -> BilledRecord | None:
+    billed = receipt.billed
+    if billed is None:
+        return None
+    usage = billed.usage
+    return BilledRecord(
+        prompt=usage.prompt,
+        by_modality={kind.value: tokens for kind, tokens in usage.by_modality.items()},
+        cached=usage.cached,
+        answer=usage.answer,
+        thoughts=usage.thoughts,
+        usd=billed.usd,
+        estimated=billed.estimated,
+        underestimated=dict(billed.underestimated),
+        findings=tuple(one.code for one in usage.findings),
+    )

@@ -1,0 +1,196 @@
+"""The decision log: what is in a line and what never is; and what is made of it later."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import films
+import media
+import weighlock
+from emulated import Wire, inline, user
+from prepared import Face, settings
+from weighlock.cli.usage import grouped
+from weighlock.emulator import Emulator
+from weighlock.errors import BudgetExceeded, ConfigError
+from weighlock.events import Ended
+from weighlock.observe.decision_log import DecisionLog, Reading, read
+from weighlock.whatif import what_if
+
+MODEL = "gemini-3.5-flash"
+CANARY = "sesame-4711"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Emulator]:
+    with Emulator(processing_s=0.0) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def wire(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+    running.reset()
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
+    monkeypatch.setenv("GEMINI_API_KEY", f"key-{CANARY}")
+    with closing(Wire(running)) as known:
+        yield known
+
+
+def logged(tmp_path: Path, default: str, more: str = "") -> tuple[Any, Path]:
+    log = tmp_path / "log.jsonl"
+    yaml = f"default: {{model: {MODEL}, {default}}}\nobserve: {{decision_log: {log}}}\n{more}"
+    return settings(tmp_path, yaml), log
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def body(*parts: Any) -> bytes:
+    return json.dumps({"contents": [user(*parts)]}).encode()
+
+
+def answered(wire: Wire, sent: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = wire.http.post(f"/v1beta/models/{MODEL}:generateContent", content=sent).json()
+    return answer
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_line_a_request_and_no_content_in_it(wire: Wire, tmp_path: Path, awaits: bool) -> None:
+    known, log = logged(tmp_path, "limits: {prompt_tokens: 700}", "uploads: {inline_below: {developer: 1MB}}\n")
+    shot = inline(media.picture((1920, 1080)), "image/png")
+    with Face(known, awaits=awaits) as face:
+        ready = face.prepare(body(f"what is {CANARY}?", shot), tenant="acme", session=f"session {CANARY}")
+        face.settle(ready, answered(wire, ready.body))
+        face.release(face.prepare(body("never sent")))
+        with pytest.raises(BudgetExceeded):
+            face.prepare(body(CANARY * 4000))
+    settled, let_go, refused = lines(log)
+    assert CANARY not in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert settled["v"] == 1
+    assert (settled["outcome"], settled["tenant"]) == ("shaped", "acme")
+    assert settled["billed"]["prompt"] <= 700
+    assert settled["steps"][0]["lever"] == "resolution"
+    picture, words = settled["parts"]
+    assert (picture["mime"], len(picture["sha256"]), words["sha256"]) == ("image/png", 12, None)
+    assert picture["after"]["IMAGE"][2] < picture["before"]["IMAGE"][2]
+    assert picture["sent"]["part_resolution"] == settled["steps"][0]["words"].removeprefix("resolution ")
+    assert (let_go["codes"], let_go["billed"]) == (["not_sent"], None)
+    assert (refused["outcome"], refused["codes"][0]) == ("refused", "budget_exceeded")
+    assert refused["held"] == {}
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(
+    wire: Wire, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    log = DecisionLog(folder)
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n"), awaits=False) as face:
+        face.preflight._listeners.extend([log.write, log.write])
+        face.release(face.prepare(body("a")))
+    assert log.lost == 2
+    assert caplog.text.count("cannot be written") == 1
+
+
+def test_whoever_listens_may_fail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Ended] = []
+
+    def fails(_: Ended) -> None:
+        raise RuntimeError("dashboard")
+
+    with weighlock.Preflight(
+        settings(tmp_path, f"default: {{model: {MODEL}}}\n"), preload=False, on_event=[fails, told.append]
+    ) as preflight:
+        preflight.release(preflight.prepare(body("a")))
+    assert len(told) == 1
+    assert told[0].parts[0].sha256 is None
+    assert "listener" in caplog.text
+
+
+def test_torn_foreign_and_newer_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    good = {"v": 1, "at": now.isoformat(), "id": "a"}
+    written = [
+        good, {**good, "v": 2, "id": "b", "unheard of": 1}, {"v": 1}, {**good, "at": "2026-11-30T00:00:00"},
+        {**good, "at": (now - timedelta(days=9)).isoformat()}, [], "x",
+    ]  # fmt: skip
+    log, reading = tmp_path / "log.jsonl", Reading()
+    log.write_bytes(b"\n".join(json.dumps(one).encode() for one in written) + b'\n\xff\xfe{"v":1\n{"v": 1, "at"')
+    found = list(read(log, now - timedelta(days=7), reading))
+    assert [one["id"] for one in found] == ["a", "b"]
+    assert (reading.lines, reading.broken, reading.newer) == (9, 6, 1)
+    with pytest.raises(ConfigError):
+        list(read(tmp_path / "none", None, Reading()))
+
+
+def test_what_if_says_what_enforcing_would_have_done(wire: Wire, tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "mode: observe, limits: {prompt_tokens: 700, tokens: {video: 400}}")
+    shot, film = inline(media.picture((1920, 1080)), "image/png"), inline(films.film(30.0, fps=5), "video/mp4")
+    with Face(known, awaits=False) as face:
+        for sent in (body("a"), body("look", shot), body("watch", film), body("words " * 4000)):
+            ready = face.prepare(sent)
+            assert ready.body == sent
+            face.settle(ready, answered(wire, ready.body))
+    assert [one["outcome"] for one in lines(log)] == ["admitted", "would_shape", "would_shape", "would_refuse"]
+    enforced = settings(
+        tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 700, tokens: {{video: 400}}}}}}\n"
+    )
+    rules = weighlock.RuleBook.packaged()
+    outlook = what_if(lines(log), enforced, rules)
+    assert [one.outcome for one in outlook.cases] == ["admitted", "shaped", "shaped", "refused"]
+    assert not outlook.unreadable
+    for one, line in zip(outlook.cases, lines(log), strict=True):
+        assert one.tokens_after in (0, line["wished_tokens"])
+    assert outlook.worst()[0].outcome == "refused"
+    roomy = settings(tmp_path, f"default: {{model: {MODEL}, windows: {{day: {{requests: 2}}}}}}\n")
+    assert [one.outcome for one in what_if(lines(log), roomy, rules).cases] == [
+        "admitted",
+        "admitted",
+        "window",
+        "window",
+    ]
+    broken = what_if([{"v": 1}, {**lines(log)[0], "endpoint": "gone"}], roomy, rules)
+    assert sum(broken.unreadable.values()) == 2
+
+
+def test_usage_tells_who_spent_what(wire: Wire, tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "limits: {prompt_tokens: 5000}", "endpoints: {triage: {owner: team}}\n")
+    shot = inline(media.picture((640, 480)), "image/png")
+    with Face(known, awaits=False) as face:
+        for endpoint in ("triage", "triage", None):
+            ready = face.prepare(body("look", shot), endpoint=endpoint)
+            face.settle(ready, answered(wire, ready.body))
+        with pytest.raises(BudgetExceeded):
+            face.prepare(body("words " * 9000), endpoint="triage")
+    groups = grouped(lines(log), "endpoint")
+    assert (groups["triage"].requests, groups["triage"].refused, groups["default"].requests) == (3, 1, 1)
+    assert groups["triage"].prompt == 2 * groups["default"].prompt
+    assert grouped(lines(log), "modality")["image"].prompt == 3 * groups["default"].modalities["IMAGE"]
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_both_commands_read_it(wire: Wire, tmp_path: Path, columns: str, form: str) -> None:
+    known, _ = logged(tmp_path, "mode: observe, limits: {prompt_tokens: 700}")
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(body("look", inline(media.picture((1920, 1080)), "image/png")))
+        face.settle(ready, answered(wire, ready.body))
+    for command in (["what-if", "--since", "7d"], ["usage", "--by", "day"], ["usage", "--by", "modality"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "weighlock", *command, "--config", "weighlock.yaml", "--format", form],
+            cwd=tmp_path, env={"COLUMNS": columns, "PATH": ""}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        wide = [line for line in done.stdout.splitlines() if len(line) > int(columns)]
+        assert not wide or form == "json", wide
+        assert json.loads(done.stdout) if form == "json" else done.stdout
