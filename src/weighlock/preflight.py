@@ -436,7 +436,7 @@ class Preflight(Weigher):
         """
         return run(self._counted(request, asked, self._io))
 
-    async def count_async(self, request: Request, asked: Asked | None = None) -> Report:
+    async def acount(self, request: Request, asked: Asked | None = None) -> Report:
         """As `count`, beside the event loop. Within `async with`, or the connections stay open."""
         return await self._counted(request, asked, self._async_io)
 

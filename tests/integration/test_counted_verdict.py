@@ -68,7 +68,7 @@ def blocking(request: Request, known: Settings, times: int, asked: Asked) -> lis
 def awaiting(request: Request, known: Settings, times: int, asked: Asked) -> list[Report]:
     async def flow() -> list[Report]:
         async with Preflight(known, preload=False, async_io=FakeAsyncIo(FakeClock())) as preflight:
-            return [await preflight.count_async(request, asked) for _ in range(times)]
+            return [await preflight.acount(request, asked) for _ in range(times)]
 
     return asyncio.run(flow())
 

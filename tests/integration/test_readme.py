@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from google import genai
+from google.oauth2.credentials import Credentials
+from starlette.datastructures import UploadFile
 
 from weighlock.cli import cli
 from weighlock.codecs.samples import draw_request, draw_samples
 from weighlock.emulator import Emulator
+from weighlock.emulator.script import Answer
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -42,7 +51,7 @@ def at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
-    example = blocks("python")[0]
+    example = next(block for block in blocks("python") if "weighlock.check" in block)
 
     exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
 
@@ -54,7 +63,7 @@ def test_the_python_example_prints_what_its_comments_say(capsys: pytest.CaptureF
 
 
 def test_the_example_of_a_request_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
-    example = blocks("python")[1]
+    example = next(block for block in blocks("python") if "rest_json.parse" in block)
 
     exec(compile(example, "README.md", "exec"), {})  # noqa: S102  # our own README
 
@@ -154,3 +163,61 @@ def test_the_example_of_the_emulator_prints_what_its_comments_say(capsys: pytest
 
     said = [line.split("#")[1].strip() for line in example.splitlines() if line.strip().startswith("print")]
     assert capsys.readouterr().out.splitlines() == said
+
+
+class Application:
+    """As much of FastAPI as the README shows."""
+
+    def post(self, path: str) -> Callable[[Any], Any]:
+        def kept(handler: Any) -> Any:
+            self.__dict__[path.strip("/")] = handler
+            return handler
+
+        return kept
+
+
+def test_the_program_in_front_of_every_request_prints_what_its_comments_say(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = README.partition("## In front of every request")[2].partition("\n## ")[0].split("```")[1::2]
+    yaml, first, application, agent, plain = (block.partition("\n")[2] for block in shown[:5])
+    commands = [line.split("#")[0].strip() for line in shown[5].splitlines()[1:]]
+    for name in ("endpoints.yaml", "weighlock.yaml", "stricter.yaml"):
+        (tmp_path / name).write_text(f"{yaml}state: {{dir: state}}\n")
+    (tmp_path / "recording.mp4").write_bytes(Path("recording.mp4").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", "any")
+    monkeypatch.setattr("google.auth.default", lambda **_: (Credentials("token"), "acme-prod"))  # type: ignore[no-untyped-call]
+    fastapi = ModuleType("fastapi")
+    fastapi.__dict__.update(FastAPI=Application, HTTPException=RuntimeError, UploadFile=UploadFile)
+    monkeypatch.setitem(sys.modules, "fastapi", fastapi)
+
+    def look() -> str:
+        """Looks."""
+        return "a button"
+
+    with Emulator(processing_s=0.0) as emulator:
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", emulator.base_url)
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", emulator.base_url)
+        program: dict[str, Any] = {"look": look, "plain": genai.Client(api_key="any")}
+        emulator.script.queue("fine")
+        exec(compile(first, "README.md", "exec"), program)  # noqa: S102  # our own README
+        outcome, told = capsys.readouterr().out.splitlines()
+        said = [line.rpartition("  # ")[2] for line in first.splitlines() if line.startswith("print")]
+        assert outcome == said[0]
+        assert re.sub(r"<Modality\.(\w+): '\w+'>", r"\1", told) == said[1]
+        emulator.script.queue("the proxy")
+        exec(compile(application, "README.md", "exec"), program)  # noqa: S102
+        with Path("recording.mp4").open("rb") as file:
+            upload = UploadFile(file, filename="recording.mp4")
+            assert asyncio.run(program["app"].triage(upload)) == "the proxy"
+        emulator.script.queue(Answer(calls=({"name": "look", "args": {}},)), "there")
+        exec(compile(agent, "README.md", "exec"), program)  # noqa: S102
+        exec(compile(plain, "README.md", "exec"), program)  # noqa: S102
+        assert capsys.readouterr().out == "there\n"
+        assert program["receipt"].billed is not None
+        program["preflight"].close()
+        for command in commands:
+            result = CliRunner().invoke(cli, shlex.split(command)[1:])
+            assert result.exit_code == 0, (command, result.output)
+    assert len(Path("decisions.jsonl").read_text().splitlines()) == 5
