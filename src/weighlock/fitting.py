@@ -12,7 +12,6 @@ from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
-from weighlock.planning.load import Load
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.rewrite import rewritten
@@ -48,6 +47,8 @@ def fit(
     shaping = shaping or scales.shaping
     sent = [one for one in screening.findings if one.is_sent]
     *media, text = as_told([*scales.parts(examined, standing=False), _text(screened, scales)], told)
+    if not media and not (report := scales.report((text,))).verdict.over:
+        return _of_text(request, screened, screening, replace(report, counted=told.counted if told else None), scales)
     plan = _planned(request, screening, sent, media, text, scales, shaping)
     screened_so = replace(screening, problems=still_wrong(screening.problems, sent, plan, scales.rules))
     parts = shaped(sent, media, plan, scales.rules)
@@ -79,6 +80,24 @@ def fit(
         traced=traced,
         to_upload=plan.placements,
         sent=sent_before(request, screening, plan, lambda asked: _text(asked, scales), scales.prices),
+    )
+
+
+def _of_text(request: Request, screened: Request, screening: Screening, report: Report, scales: Scales) -> Fitted:
+    """Text alone that fits: nothing is to be planned, as of nearly every request there is."""
+    report = replace(report, screening=screening)
+    parts, verdict = report.parts, report.verdict
+    plan = Plan(parts=parts, steps=(), removed=frozenset(), verdict=verdict, wishes=(Wish(),))
+    sent = sent_before(request, screening, plan, lambda asked: _text(asked, scales), scales.prices)
+    return Fitted(
+        request=screened,
+        before=report,
+        after=report,
+        plan=plan,
+        works={},
+        original=request,
+        screening=screening,
+        sent=sent,
     )
 
 
@@ -224,8 +243,6 @@ def _planned(
     scales: Scales,
     shaping: Shaping,
 ) -> Plan:
-    if not media and not (verdict := scales.judge(Load.of([text]))).over:
-        return Plan(parts=(text,), steps=(), removed=frozenset(), verdict=verdict, wishes=(Wish(),))
     history, wishes = scales.endpoint.history, wishes_of(sent, media, scales.target)
     for one, part, wish in zip(sent, media, wishes, strict=True):
         demand_possible(one.part, part, wish.target, scales.rules, shaping)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from weighlock.errors import ServiceUnreachable
+from weighlock.turns import Turns
 
 if TYPE_CHECKING:
     import httpx2
@@ -96,6 +97,10 @@ class Io(Protocol):
         """Blocking work (files, hashing, tokens), beside the event loop where there is one."""
         ...
 
+    async def turn(self) -> None:
+        """Waits until short work may be done where we stand, so that many flows leave an event loop to others too."""
+        ...
+
     async def gather(self, flows: Sequence[Coroutine[Any, Any, T]], *, at_most: int = 8) -> list[T]:
         """The results in order, `at_most` at a time. Every flow ends before the first error, in order, is raised."""
         ...
@@ -143,6 +148,7 @@ class AsyncIo(_Ordinary):
     def __init__(self, transport: Any = None) -> None:
         super().__init__(transport)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,6 +171,12 @@ class AsyncIo(_Ordinary):
 
     async def call(self, deed: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(deed, *args, **kwargs)
+
+    async def turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        if (turns := self._turns.get(loop)) is None:
+            turns = self._turns[loop] = Turns(loop)
+        await turns.mine()
 
     async def gather(self, flows: Sequence[Coroutine[Any, Any, T]], *, at_most: int = 8) -> list[T]:
         free = asyncio.Semaphore(at_most)
@@ -218,6 +230,9 @@ class SyncIo(_Ordinary):
 
     async def call(self, deed: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return deed(*args, **kwargs)
+
+    async def turn(self) -> None:
+        pass
 
     async def gather(self, flows: Sequence[Coroutine[Any, Any, T]], *, at_most: int = 8) -> list[T]:
         if len(flows) < 2 or at_most < 2:

@@ -155,6 +155,7 @@ class Preflight(Weigher):
         holds: bool = True,
     ) -> PreparedRequest:
         """As `prepare`, beside the event loop. Broken off anywhere, nothing stays held."""
+        await self._async_io.turn()
         request, origin = read(contents, config, model=model)
         said = _said(asked, model, endpoint, tenant, session)
         return await self._prepared(self._async_io, request, origin, said, holds=holds)
