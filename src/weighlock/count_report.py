@@ -55,6 +55,19 @@ def biases(covered: Iterable[Modality], rules: ModelRules) -> Iterator[Bias]:
             )
 
 
+def biases_list(known: Iterable[Bias]) -> list[dict[str, Any]]:
+    """As JSON values."""
+    return [
+        {
+            "modality": bias.modality.value,
+            "note": bias.note,
+            "confidence": bias.confidence.value,
+            "sources": list(bias.sources),
+        }
+        for bias in known
+    ]
+
+
 def counted_dict(counted: Counted) -> dict[str, Any]:
     count, failure = counted.count, counted.failure
     return {
@@ -64,14 +77,6 @@ def counted_dict(counted: Counted) -> dict[str, Any]:
         "cached": count and count.cached,
         "stand_ins": count and count.stand_ins,
         "confidence": counted.confidence.value,
-        "biases": [
-            {
-                "modality": bias.modality.value,
-                "note": bias.note,
-                "confidence": bias.confidence.value,
-                "sources": list(bias.sources),
-            }
-            for bias in counted.biases
-        ],
+        "biases": biases_list(counted.biases),
         "error": {"code": failure.code, "message": failure.message} if failure else None,
     }

@@ -66,7 +66,7 @@ async def counted(report: Report, request: Request, scales: Scales, accounts: Ac
     policy, account = scales.endpoint.count, scales.endpoint.account
     if account.backend is not scales.backend:
         raise ConfigError(f"account {account.name} is of {account.backend}, and cannot count for {scales.backend}")
-    asked = Counted(form=form, biases=tuple(biases(_covered(form, report), scales.rules)))
+    asked = Counted(form=form, biases=tuple(biases(covered(form, report), scales.rules)))
     try:
         count = await count_of(
             request,
@@ -92,7 +92,8 @@ def _form(report: Report, scales: Scales) -> Form | None:
     return form_wanted(report.parts, report.verdict, scales.endpoint.count, known_model=scales.rules.known)
 
 
-def _covered(form: Form, report: Report) -> list[Modality]:
+def covered(form: Form, report: Report) -> list[Modality]:
+    """What of a request a form of counting tells."""
     if form is Form.TEXT:
         return [Modality.TEXT]
     examined = [part.examined for part in report.parts]

@@ -26,7 +26,7 @@ from unit.planning.drawn import examined, screenshot
 from weighlock import Preflight
 from weighlock.converters import rest_json
 from weighlock.emulator import Emulator, Remote
-from weighlock.errors import FileProcessingFailed, ServiceRefused, UploadFailed
+from weighlock.errors import FileProcessingFailed, ServiceRefused, UnsupportedMedia, UploadFailed
 from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.errors import Cause
 from weighlock.gemini.errors import refusal as refused
@@ -500,6 +500,10 @@ def test_an_address_is_fetched_by_nobody_here_and_leaves_as_it_came(
     monkeypatch.setattr(socket, "getaddrinfo", connected)
     monkeypatch.setattr(socket.socket, "connect", connected)
     line, read = lines[backend], parsed(at(uri, mime))
+    if backend is Backend.VERTEX and URIS[uri] is Placement.FILES:
+        with pytest.raises(UnsupportedMedia, match="gs://"):
+            line.screen(read.request).screening.demand_sendable()
+        return
 
     (part,) = line.weigh_request(read.request).parts[:-1]
     document = json.loads(rest_json.emit(line.screen(read.request).request, read))

@@ -17,7 +17,8 @@ from weighlock.cli import render
 from weighlock.cli.fit_request import read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS
-from weighlock.counting import count_of
+from weighlock.count_report import Bias, biases, biases_list
+from weighlock.counting import count_of, covered
 from weighlock.errors import ConfigError, ServiceError, StateUnavailable
 from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
@@ -49,6 +50,8 @@ class Compared:
     """Why a form was not counted."""
     corrected: tuple[Weighed, ...]
     against: str
+    biases: tuple[Bias, ...]
+    """How counts of what it holds stand to the bill."""
 
     def rows(self) -> Iterator[tuple[str, Tally | None, int | None, Tally | None]]:
         """Modality, checked, counted under Google's bucket of that name, corrected; the sum last."""
@@ -81,6 +84,7 @@ class Compared:
                 }
                 for form, one in self.counts.items()
             },
+            "biases": biases_list(self.biases),
             "error": self.failure and {"code": self.failure.code, "message": self.failure.message},
             "modalities": {
                 name: {"checked": _bounds(checked), "counted": counted, "corrected": _bounds(put_right)}
@@ -204,8 +208,9 @@ def _compared(
             )
     except ServiceError as error:
         failure = error
+    known = tuple(biases(covered(Form.WHOLE, report), scales.rules))
     put_right = corrected(report.parts, counts.get(Form.TEXT), counts.get(Form.WHOLE), scales.rules)
-    return Compared(report=report, counts=counts, failure=failure, corrected=put_right, against=against)
+    return Compared(report=report, counts=counts, failure=failure, corrected=put_right, against=against, biases=known)
 
 
 @contextmanager

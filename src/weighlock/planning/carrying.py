@@ -127,6 +127,10 @@ def decide(medium: Identified, carrier: Carrier, rules: ModelRules, policy: Tool
         heals = carrier is Carrier.TOOL_RESULT and policy is not ToolMedia.REJECT  # else the session ends here for good
         action = Action.REMOVE if heals else Action.REJECT
         return Decision(action=action, code=Code.MALFORMED_MEDIA, reason=medium.error.message)
+    if medium.placement is Placement.FILES and rules.backend is Backend.VERTEX and carrier is not Carrier.MODEL:
+        action = Action.REMOVE if carrier is Carrier.TOOL_RESULT and policy is not ToolMedia.REJECT else Action.REJECT
+        words = "a file of the Developer API, which Vertex does not read; name it by gs://, or send its bytes"
+        return Decision(action=action, code=Code.UNSUPPORTED_MEDIA, reason=words)
     match carrier:
         case Carrier.MODEL:
             return Decision(action=Action.KEEP, code=Code.ACCEPTED, reason="the model's own", send_as=medium.mime)
