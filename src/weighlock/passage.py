@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weighlock.errors import BudgetError, WeighlockError
+from weighlock.budgets.hold import MICRO_USD, Standing
+from weighlock.budgets.windows import Budget
+from weighlock.errors import BudgetError, BudgetExceeded, WeighlockError
 from weighlock.fitted import Fitted
 from weighlock.io import Io
 from weighlock.planning.admit import Decision, Verdict
@@ -19,11 +21,16 @@ from weighlock.report import Report
 from weighlock.request import Request
 from weighlock.scales import Asked, Scales
 from weighlock.sending import Files
-from weighlock.settings import Mode, OnExceed
+from weighlock.settings import Mode, OnExceed, OnUnknownPrice
+from weighlock.written import plain
 
 if TYPE_CHECKING:
     from weighlock.budgets.reservation import Reservation
     from weighlock.converters.formats import Origin
+
+
+NOT_HELD = "not_held"
+"""Weighed and limited, and settled by nobody: what is cached, batched, embedded or only counted."""
 
 
 class Stages:
@@ -99,6 +106,24 @@ class Passage:
         if failure is not None and told.verdict.decision is Decision.REJECT and self.enforces:
             raise failure
 
+    def demand_priced(self, plan: Fitted, budgets: Sequence[Budget]) -> None:
+        """Does nothing where what it costs is known, or no budget counts dollars.
+
+        Raises:
+            BudgetExceeded: nobody prices the model, and the policy is to refuse then (`on_unknown_price`).
+        """
+        cost, scale = plan.after.cost, plan.after.scale
+        unpriced = cost is None and scale.unpriced_reason is not None
+        refuses = self.scales.endpoint.on_unknown_price is OnUnknownPrice.REJECT
+        counted = next((one for one in budgets if MICRO_USD in one.window.limits), None)
+        if unpriced and refuses and counted is not None and self.binds:
+            raise BudgetExceeded(
+                f"{scale.unpriced_reason}, and {counted.knob(MICRO_USD)} counts dollars "
+                "(set pricing.overrides, or on_unknown_price: ignore)",
+                endpoint=scale.endpoint,
+                owner=scale.owner,
+            )
+
     def demand_admitted(self, plan: Fitted) -> None:
         """Does nothing where the service takes it and the endpoint's limits hold.
 
@@ -130,10 +155,14 @@ class Passage:
             outcome=outcome,
             fitted=plan,
             wished=wished,
-            codes=(*codes_of(wished.verdict), *(f"{one.cap.window}.{one.cap.metric}" for one in full)),
+            codes=(
+                *codes_of(wished.verdict),
+                *(f"{one.cap.window}.{one.cap.metric}" for one in full),
+                *(() if self.holds else (NOT_HELD,)),
+            ),
             held=MappingProxyType({}) if held is None else held.need,
             unverified=held is not None and held.unverified,
-            warnings=(*self.warnings, *(() if held is None else map(str, held.warnings))),
+            warnings=(*self.warnings, *(() if held is None else map(_warning, held.warnings))),
             uploads=MappingProxyType(dict(self.files.by_part)),
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
@@ -172,6 +201,14 @@ class Passage:
             origin=origin,
             files=self.files,
         )
+
+
+def _warning(one: Standing) -> str:
+    """`endpoint:bug_triage, day: micro_usd at 84 % of 50,000,000`."""
+    cap = one.cap
+    whole = cap.limit + one.granted
+    share = (one.spent + one.held) * 100 // whole if whole else 100
+    return f"{plain(cap.scope)}, {cap.window}: {cap.metric} at {share} % of {whole:,}"
 
 
 def session_hash(asked: Asked) -> str | None:

@@ -314,6 +314,7 @@ class Preflight(Weigher):
     ) -> tuple[Fitted, Fitted]:
         """What is sent, with as much set aside for it. What a window has no room for is made lighter, twice at most."""
         ledger, budgets = self._ledger_over(io), self._budgets(passage)
+        passage.demand_priced(plan, budgets)
         for lighter in (True, True, False):
             if passage.enforces:
                 passage.demand_admitted(plan)

@@ -258,3 +258,22 @@ def test_how_long_answers_are_is_learned(wire: Wire, awaits: bool, tmp_path: Pat
         later = face.prepare(body("a"))
         assert later.scales.output_tokens == 110
         assert later.receipt.held[MICRO_USD] > first.receipt.held[MICRO_USD]
+
+
+def test_a_model_nobody_prices_is_refused_where_dollars_are_counted(awaits: bool, tmp_path: Path) -> None:
+    for policy, outcome in (("reject", None), ("ignore", Outcome.ADMITTED)):
+        yaml = f"default: {{model: {MODEL}, on_unknown_price: {policy}, windows: {{day: {{cost_usd: 1}}}}}}\n"
+        with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+            if outcome is None:
+                with pytest.raises(BudgetExceeded, match=r"windows\.day\.cost_usd"):
+                    face.prepare(body("a"), model="gemini-99-neon")
+            else:
+                assert face.prepare(body("a"), model="gemini-99-neon").receipt.outcome is outcome
+
+
+def test_a_budget_past_its_mark_warns(awaits: bool, tmp_path: Path) -> None:
+    yaml = f"default: {{model: {MODEL}, windows: {{day: {{requests: 2, warn_at: 0.9}}}}}}\n"
+    with Face(settings(tmp_path, yaml), awaits=awaits) as face:
+        assert face.prepare(body("a")).receipt.warnings == ()
+        (warning,) = face.prepare(body("b")).receipt.warnings
+        assert warning == "endpoint:default, day: requests at 100 % of 2"

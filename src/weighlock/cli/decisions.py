@@ -25,7 +25,9 @@ def lines_of(log: Path | None, settings: Settings, since: str | None, reading: R
     where = log or settings.observe.decision_log
     if not isinstance(where, Path):
         raise ConfigError("no decision log to read: set observe.decision_log to a file, or name one with --log")
-    yield from read(where, _since(since), reading)
+    for line in read(where, _since(since), reading):
+        if "not_held" not in (line.get("codes") or ()):  # what was only counted, cached or batched
+            yield line
 
 
 def say_unread(reading: Reading) -> None:
