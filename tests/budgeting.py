@@ -16,6 +16,7 @@ from fake_io import FakeClock
 from weighlock.budgets.hold import Amounts, Cap, Counter, Hold, Store
 from weighlock.budgets.ledger import Ledger
 from weighlock.budgets.memory import MemoryStore
+from weighlock.budgets.redis import RedisStore
 from weighlock.budgets.reservation import Reservation
 from weighlock.budgets.sqlite import SqliteStore
 from weighlock.budgets.windows import Budget, Rolling, Window
@@ -109,9 +110,14 @@ def live(ledger: Ledger, limit: int, seed: str) -> None:
                     run(ledger.commit(held, {"requests": chance.randint(0, 2)}))
 
 
-def main(path: str, seed: str, limit: str, asked: str) -> None:
+def opened(where: str) -> Store:
+    """A file, or the address of a server."""
+    return RedisStore(where) if "://" in where else SqliteStore(Path(where), busy_s=20)
+
+
+def main(where: str, path: str, seed: str, limit: str, asked: str) -> None:
     with SyncIo() as io:
-        ledger = Ledger(io, SqliteStore(Path(path), busy_s=20))
+        ledger = Ledger(io, opened(where))
         if not int(asked):
             live(ledger, int(limit), seed)
         names = [f"{seed}-{at}" for at in range(int(asked))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 
 from weighlock.accounts import state_folder
 from weighlock.budgets.hold import Store
@@ -64,7 +63,7 @@ def _shared(variable: str, environ: Mapping[str, str]) -> Store:
     if not (url := environ.get(variable)):
         raise ConfigError(f"state.url_env: {variable} is not set; it holds the address of the store of budgets")
     try:
-        store: Store = import_module("weighlock.budgets.redis").RedisStore(url)
-    except ImportError as error:
-        raise ConfigError("state.store: redis is an extra; install weighlock[redis]") from error
-    return store
+        from weighlock.budgets.redis import RedisStore
+    except ModuleNotFoundError as error:
+        raise ConfigError("state.store: redis is an extra: pip install 'weighlock[redis]'") from error
+    return RedisStore(url)

@@ -39,6 +39,7 @@ DOORS = {
     "pybase64": {"encoded.py"},
     "httpx2": {"io.py"},
     "sqlite3": {"state.py"},
+    "redis": {"budgets/redis.py"},
     "msgspec": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
     "prometheus_client": set(),

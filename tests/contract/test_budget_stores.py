@@ -11,6 +11,7 @@ import pytest
 
 from budgeting import DAY, STORES, TENANT, cap, hold
 from fake_io import FakeClock
+from servers import shared
 from weighlock.budgets.audit import sums_of, verify
 from weighlock.budgets.hold import Amounts, Grant, State, Store
 
@@ -22,9 +23,13 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=STORES)
+SERVERS = [pytest.param(name, marks=pytest.mark.external) for name in ("redis", "valkey")]
+
+
+@pytest.fixture(params=[*STORES, *SERVERS])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
-    store = STORES[request.param](tmp_path, clock.now)
+    name = request.param
+    store = STORES[name](tmp_path, clock.now) if name in STORES else shared(name, tmp_path, clock.now)
     yield store
     assert verify(store) == ()
     store.close()

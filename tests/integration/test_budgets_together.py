@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from budgeting import STORES, budget, burst
+from servers import shared
 from weighlock.budgets.audit import verify
 from weighlock.budgets.hold import Store
 from weighlock.budgets.ledger import Ledger
@@ -29,9 +30,13 @@ HERE = Path(__file__).parent.parent
 AT_ONCE, ROUNDS, AFFORDABLE = 64, 4, 150
 
 
-@pytest.fixture(params=STORES)
+SERVERS = [pytest.param(name, marks=pytest.mark.external) for name in ("redis", "valkey")]
+
+
+@pytest.fixture(params=[*STORES, *SERVERS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    store = STORES[request.param](tmp_path, lambda: datetime.now(UTC))
+    name = request.param
+    store = STORES[name](tmp_path, lambda: datetime.now(UTC)) if name in STORES else shared(name, tmp_path)
     yield store
     store.close()
 
@@ -75,9 +80,9 @@ def test_tasks_at_once_are_admitted_up_to_the_limit(store: Store) -> None:
     demand_spent(store, AFFORDABLE)
 
 
-def begun(path: Path, seed: int, limit: int, asked: int) -> subprocess.Popen[str]:
+def begun(path: Path, seed: int, limit: int, asked: int, where: str | None = None) -> subprocess.Popen[str]:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
-    words = [sys.executable, "-m", "budgeting", str(path), str(seed), str(limit), str(asked)]
+    words = [sys.executable, "-m", "budgeting", where or str(path), str(path), str(seed), str(limit), str(asked)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environ)
 
 
