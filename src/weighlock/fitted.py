@@ -125,6 +125,14 @@ class Fitted:
         Raises:
             InputError: the first reason why not; `figures["others"]` holds the messages of the rest.
         """
+        problems = self.problems
+        if problems:
+            problems[0].figures["others"] = [problem.message for problem in problems[1:]]
+            raise problems[0]
+
+    @property
+    def problems(self) -> list[WeighlockError]:
+        """Why the service does not take it, whatever the budget says. Media only the service can see are none."""
         screening = self.before.screening
         problems: list[WeighlockError] = [*screening.errors] if screening is not None else []
         for at, part in enumerate(self.after.parts):
@@ -132,10 +140,7 @@ class Fitted:
                 problems.append(part.error)
             elif part.refused and at not in self.works:
                 problems.append(UnsupportedMedia(f"{part.examined.label}: {part.refused[0]}"))
-        problems += [MediaTooLarge(words) for words in self.after.refused]
-        if problems:
-            problems[0].figures["others"] = [problem.message for problem in problems[1:]]
-            raise problems[0]
+        return problems + [MediaTooLarge(words) for words in self.after.refused]
 
     def demand_fit(self) -> None:
         """Does nothing where the endpoint admits it.

@@ -147,7 +147,8 @@ class Passage:
         held = self.reservation
         outcome = outcome_of(plan, wished, self.scales)
         full = () if held is None else tuple(one for one in held.standings if one.left < 0)
-        if full and not self.binds:
+        unsendable = plan.problems  # let through where the endpoint only observes
+        if unsendable or (full and not self.binds):
             outcome = Outcome.WARNED if self.enforces else Outcome.WOULD_REFUSE
         return Receipt(
             id=self.id,
@@ -156,6 +157,7 @@ class Passage:
             fitted=plan,
             wished=wished,
             codes=(
+                *(one.code for one in unsendable[:1]),
                 *codes_of(wished.verdict),
                 *(f"{one.cap.window}.{one.cap.metric}" for one in full),
                 *(() if self.holds else (NOT_HELD,)),

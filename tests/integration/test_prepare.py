@@ -277,3 +277,12 @@ def test_a_budget_past_its_mark_warns(awaits: bool, tmp_path: Path) -> None:
         assert face.prepare(body("a")).receipt.warnings == ()
         (warning,) = face.prepare(body("b")).receipt.warnings
         assert warning == "endpoint:default, day: requests at 100 % of 2"
+
+
+def test_observing_lets_through_what_the_service_will_refuse_and_says_so(awaits: bool, tmp_path: Path) -> None:
+    sent = body(user(inline(b"\x00\x01\x02\xff\xfe" * 9, "image/png")))
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}, mode: observe}}\n"), awaits=awaits) as face:
+        ready = face.prepare(sent)
+        assert ready.body == sent
+        assert ready.receipt.outcome is Outcome.WOULD_REFUSE
+        assert ready.receipt.codes == ("unknown_media_type",)

@@ -33,9 +33,9 @@ def lines_of(log: Path | None, settings: Settings, since: str | None, reading: R
 def say_unread(reading: Reading) -> None:
     """What was passed over."""
     told = [
-        f"{count:,} lines {what}"
+        f"{count:,} line{'s' if count > 1 else ''} {what}"
         for count, what in (
-            (reading.broken, "torn, or none of ours"),
+            (reading.broken, "torn or none of ours"),
             (reading.newer, "of a newer version, read as far as they are known"),
         )
         if count

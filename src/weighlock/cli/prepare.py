@@ -89,6 +89,8 @@ def prepare(
         render.print_json(ready.receipt.as_dict())
     elif str(out) != "-":
         _print(ready, loaded.label if loaded else None)
+    if ready.receipt.fitted.problems:
+        ctx.exit(EXIT_UNREADABLE)
 
 
 def _write(out: Path, ready: PreparedRequest) -> None:
