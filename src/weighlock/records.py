@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from weighlock.encoded import Base64
@@ -14,13 +16,36 @@ from weighlock.events import BilledRecord, Ended, PartRecord, StepRecord
 from weighlock.fitted import Fitted
 from weighlock.media.controls import Controls
 from weighlock.media.tokens import TokenRange
+from weighlock.observe.decision_log import DecisionLog
+from weighlock.passage import session_hash
 from weighlock.planning.steps import Step
 from weighlock.planning.weigh import CostRange, Tally, Weighed
 from weighlock.prepared import Receipt
 from weighlock.request import MediaPart, Modality
+from weighlock.scales import Asked
 
+_log = logging.getLogger("weighlock")
 _DIGITS = 12
 _PLAIN = Controls()
+
+
+class Witnesses:
+    """Whoever wants to know of requests that ended: the decision log, and a program's own."""
+
+    def __init__(self, log: Path | str | None, on_event: Iterable[Callable[[Ended], object]]) -> None:
+        self._hashes = log is not None
+        self._listeners = [*on_event, *([DecisionLog(log).write] if log is not None else [])]
+
+    def tell(self, receipt: Receipt | None, asked: Asked) -> None:
+        """What goes wrong there is not the request's."""
+        if receipt is None or not self._listeners:
+            return
+        event = ended(receipt, tenant=asked.tenant, session=session_hash(asked), hashed=self._hashes)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:
+                _log.exception("a listener of weighlock's events failed; the request goes on")
 
 
 def ended(receipt: Receipt, *, tenant: str, session: str | None, hashed: bool) -> Ended:

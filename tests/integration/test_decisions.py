@@ -96,7 +96,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(
     folder.mkdir()
     log = DecisionLog(folder)
     with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n"), awaits=False) as face:
-        face.preflight._listeners.extend([log.write, log.write])
+        face.preflight._witnesses._listeners.extend([log.write, log.write])
         face.release(face.prepare(body("a")))
     assert log.lost == 2
     assert caplog.text.count("cannot be written") == 1

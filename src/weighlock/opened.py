@@ -1,0 +1,69 @@
+"""What the line opens when it is first needed: accounts and ledgers over each `Io`, the stores they share."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from weighlock.io import Io
+from weighlock.settings import Settings
+
+if TYPE_CHECKING:
+    from weighlock.accounts import Accounts
+    from weighlock.budgets.hold import Store
+    from weighlock.budgets.ledger import Ledger
+    from weighlock.uploads.registry import Registry
+
+
+class Opened:
+    """Of one set of settings. Thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._accounts: dict[int, Accounts] = {}
+        self._ledgers: dict[int, Ledger] = {}
+        self._registry: Registry | None = None
+        self._store: Store | None = None
+
+    def accounts(self, io: Io) -> Accounts:
+        from weighlock.accounts import Accounts
+
+        known = self._accounts.get(id(io))
+        return known or self._accounts.setdefault(id(io), Accounts(self._settings, io, self.registry))
+
+    def ledger(self, io: Io) -> Ledger:
+        from weighlock.budgets.ledger import Ledger
+
+        if (known := self._ledgers.get(id(io))) is None:
+            known = Ledger(io, self.store(), on_failure=self._settings.state.on_failure)
+            known = self._ledgers.setdefault(id(io), known)
+        return known
+
+    def store(self) -> Store:
+        """Where budgets are kept.
+
+        Raises:
+            ConfigError: it may not be where the settings have it.
+        """
+        from weighlock.budgeting import store_of
+
+        with self._lock:
+            if self._store is None:
+                self._store = store_of(self._settings)
+            return self._store
+
+    def registry(self) -> Registry:
+        """What is remembered of uploads. Raises what it does."""
+        from weighlock.accounts import registry_of
+
+        with self._lock:
+            if self._registry is None:
+                self._registry = registry_of(self._settings)
+            return self._registry
+
+    def close(self) -> None:
+        """Until they are used again."""
+        for opened in (self._registry, self._store):
+            if opened is not None:
+                opened.close()
