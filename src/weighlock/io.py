@@ -185,7 +185,11 @@ class AsyncIo(_Ordinary):
             async with free:
                 return await flow
 
-        return _results(await asyncio.gather(*map(in_turn, flows), return_exceptions=True))
+        try:
+            return _results(await asyncio.gather(*map(in_turn, flows), return_exceptions=True))
+        finally:
+            for flow in flows:
+                flow.close()  # one that never began, where all of it was broken off
 
     async def close(self) -> None:
         client = self._clients.pop(asyncio.get_running_loop(), None)
