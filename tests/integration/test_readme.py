@@ -210,7 +210,13 @@ def test_the_program_in_front_of_every_request_prints_what_its_comments_say(
         exec(compile(application, "README.md", "exec"), program)  # noqa: S102
         with Path("recording.mp4").open("rb") as file:
             upload = UploadFile(file, filename="recording.mp4")
-            assert asyncio.run(program["app"].triage(upload)) == "the proxy"
+
+            async def triaged() -> str:
+                told: str = await program["app"].triage(upload)
+                await program["client"].aio.aclose()
+                return told
+
+            assert asyncio.run(triaged()) == "the proxy"
         emulator.script.queue(Answer(calls=({"name": "look", "args": {}},)), "there")
         exec(compile(agent, "README.md", "exec"), program)  # noqa: S102
         exec(compile(plain, "README.md", "exec"), program)  # noqa: S102
