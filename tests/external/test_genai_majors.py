@@ -1,4 +1,4 @@
-"""The converter of SDK objects works on every google-genai we promise, each in an environment of its own."""
+"""What meets the SDK works on every google-genai we promise, each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from external.venvs import venv
 pytestmark = pytest.mark.external
 
 PROJECT = Path(__file__).parents[2]
-TESTS = "tests/unit/converters/test_genai_types.py"
+TESTS = {
+    "2.30": ["tests/unit/converters/test_genai_types.py"],
+    "2.34": ["tests/unit/converters/test_genai_types.py", "tests/integration/test_client.py"],
+}
 
 
-@pytest.mark.parametrize("version", ["2.30", "2.34"])
-def test_the_converter_works_on_the_major_before(version: str) -> None:
+@pytest.mark.parametrize("version", TESTS)
+def test_the_converter_and_the_client_work_on_the_major_before(version: str) -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     needed = [*project["dependencies"], *extras["service"], *extras["test"]]
@@ -27,7 +30,7 @@ def test_the_converter_works_on_the_major_before(version: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     run = subprocess.run(
-        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS],
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS[version]],
         cwd=PROJECT,
         env=environment,
         capture_output=True,
