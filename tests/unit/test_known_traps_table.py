@@ -28,8 +28,18 @@ IDS: dict[str, set[str]] = {
         *(f"FIL-{n:03}" for n in (2, *range(5, 16), 19, *range(22, 30), *range(31, 37))),
         *(f"TOK-{n:03}" for n in (2, 3, *range(13, 18), 21, 28, *range(46, 49))),
     },
+    "known_traps_budgets.md": {
+        *(f"BUD-{n:03}" for n in range(2, 9)),
+        *(f"TOK-{n:03}" for n in (1, *range(4, 7), *range(8, 13), 19, 20, 22, *range(25, 28), *range(30, 33))),
+        *(f"TOK-{n:03}" for n in (*range(35, 38), *range(39, 46))),
+    },
 }
-HOW_MANY = {"known_traps.md": 34, "known_traps_media.md": 41, "known_traps_service.md": 39}
+HOW_MANY = {
+    "known_traps.md": 34,
+    "known_traps_media.md": 41,
+    "known_traps_service.md": 39,
+    "known_traps_budgets.md": 35,
+}
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
