@@ -138,6 +138,7 @@ def still_held(known: Settings, at: int, deed: Callable[[Preflight], Coroutine[A
     return cancelled
 
 
+@pytest.mark.slow
 def test_prepare_broken_off_anywhere_holds_nothing(known: Settings, contents: list[Any], tmp_path: Path) -> None:
     async def deed(preflight: Preflight) -> None:
         await preflight.aprepare({"contents": contents}, model=MODEL)

@@ -30,13 +30,17 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@_config_option
 @click.pass_context
-def check(ctx: click.Context, path: Path | None) -> None:
+def check(ctx: click.Context, file: Path | None, path: Path | None) -> None:
     """Name every mistake in the settings, with what would be right.
 
     Looks into the rule file that rules.overlay names, too. Exit code 2 if there is a mistake.
     """
+    if file is not None and path is not None:
+        raise click.UsageError("name the file once: as FILE, or with --config")
+    path = file or path
     click.echo(printable(f"read: {find(path)}"))
     reading = read(path)
     problems = [*reading.problems, *_overlay_mistakes(reading.rules_overlay)]

@@ -116,13 +116,15 @@ def _print(findings: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from weighlock.cli.table import Trimmed
+
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, show_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in _rows(findings):
         table.add_row(name, Text(value))
     console = Console(highlight=False)
-    console.print(table)
+    console.print(Trimmed(table), end="")
     for problem in findings["problems"]:
         console.print(Text(f"problem: {problem}", style="red"))
     sys.stdout.flush()

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from weighlock.cli.table import Trimmed
 from weighlock.rules.in_force import Difference, InForce
 from weighlock.rules.wording import in_words, legend
 
@@ -28,7 +29,7 @@ def print_plain(*renderables: RenderableType) -> None:
     console = Console(markup=False, emoji=False, highlight=False)
     console.width = min(console.width, _WIDEST)
     for renderable in renderables:
-        console.print(renderable)
+        console.print(Trimmed(renderable), end="")
 
 
 def print_figures(figures: Sequence[InForce]) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from weighlock.cli.amounts import confidence_of, tokens_in_words
 from weighlock.cli.printable import printable
-from weighlock.cli.table import short
+from weighlock.cli.table import file_name, short
 from weighlock.cli.work_words import made_a, work_in_words
 from weighlock.fitted import Fitted
 from weighlock.media.tokens import Confidence
@@ -80,8 +80,10 @@ class Rows:
 
     def name(self, label: str) -> str:
         """A place in a request as `[10][0] result[0]` where there is little room for it."""
+        if self.of_files:
+            return file_name(label, narrow=self.narrow)
         words = printable(label)
-        if self.narrow and not self.of_files:
+        if self.narrow:
             for name, shorter in ((".parts[", "["), (".functionResponse", " result"), ("contents[", "[")):
                 words = words.replace(name, shorter)
         return words

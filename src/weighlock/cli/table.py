@@ -228,10 +228,10 @@ def _empty_table() -> Table:
 
 def _about(part: Weighed, *, narrow: bool) -> tuple[str, Text, str]:
     facts = (printable(words) for words in (facts_in_words(part), settings_in_words(part)) if words)
-    return _name(part.examined.label, narrow=narrow), _is(part), "\n".join(facts)
+    return file_name(part.examined.label, narrow=narrow), _is(part), "\n".join(facts)
 
 
-def _name(label: str, *, narrow: bool) -> str:
+def file_name(label: str, *, narrow: bool) -> str:
     """The file's name; on a narrow terminal its folder stands on a line above it."""
     words = printable(label)
     folder, slash, name = words.rpartition("/")
