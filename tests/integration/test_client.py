@@ -275,6 +275,15 @@ def test_a_medium_may_be_a_path_a_file_or_an_upload(
         weighlock.media(shot, clip="last")
 
 
+@pytest.mark.parametrize("contents", [b"hi", b'{"contents": []}', {"contents": []}, None, []])
+def test_what_the_sdk_takes_for_nothing_is_refused_and_never_read_as_a_body(
+    client: weighlock.Client, preflight: Counting, contents: Any
+) -> None:
+    with pytest.raises(InputError, match="contents"):
+        client.models.generate_content(model=MODEL, contents=contents)
+    assert preflight.held == {}
+
+
 def test_a_response_of_another_client_has_no_receipt(client: weighlock.Client) -> None:
     with pytest.raises(InputError, match="did not come through"):
         weighlock.receipt(types.GenerateContentResponse())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from weighlock import context
+from weighlock.converters import genai_types
 from weighlock.gemini.usage import last_usage
 from weighlock.integrations.receipts import Slip, receipts
 from weighlock.preflight import Preflight
@@ -66,7 +67,10 @@ class BlockingFace:
         self.preflight, self.whose = preflight, whose
 
     async def prepare(self, contents: Any, config: Any = None, *, model: str, holds: bool = True) -> PreparedRequest:
-        return self.preflight.prepare(contents, config, model=model, holds=holds, **self.whose.said())
+        parsed = genai_types.parse(
+            contents, config, model=model
+        )  # never a body of REST JSON, as `prepare` would take it
+        return self.preflight.prepare(parsed, model=model, holds=holds, **self.whose.said())
 
     async def settle(
         self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None, partial: bool = False
@@ -85,7 +89,8 @@ class AwaitingFace:
         self.preflight, self.whose = preflight, whose
 
     async def prepare(self, contents: Any, config: Any = None, *, model: str, holds: bool = True) -> PreparedRequest:
-        return await self.preflight.aprepare(contents, config, model=model, holds=holds, **self.whose.said())
+        parsed = genai_types.parse(contents, config, model=model)
+        return await self.preflight.aprepare(parsed, model=model, holds=holds, **self.whose.said())
 
     async def settle(
         self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None, partial: bool = False
