@@ -67,9 +67,7 @@ class BlockingFace:
         self.preflight, self.whose = preflight, whose
 
     async def prepare(self, contents: Any, config: Any = None, *, model: str, holds: bool = True) -> PreparedRequest:
-        parsed = genai_types.parse(
-            contents, config, model=model
-        )  # never a body of REST JSON, as `prepare` would take it
+        parsed = genai_types.parse(contents, config, model=model)  # never a body of REST JSON
         return self.preflight.prepare(parsed, model=model, holds=holds, **self.whose.said())
 
     async def settle(
