@@ -48,7 +48,6 @@ class Preflight(Line):
         async_io: AsyncIo | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
     ) -> None:
-        super().__init__(settings, rules=rules, preload=preload, clock=clock)
         super().__init__(settings, rules=rules, preload=preload, clock=clock, on_event=on_event)
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
 
