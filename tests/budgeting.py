@@ -128,7 +128,7 @@ def main(where: str, path: str, seed: str, limit: str, asked: str) -> None:
                 time.sleep(0.001)
 
         print(len(burst(ledger, int(limit), names, threads=64, begin=begin)))
-        run(ledger.close())
+        ledger.close()
 
 
 if __name__ == "__main__":

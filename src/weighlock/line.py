@@ -186,9 +186,11 @@ class Line(Weigher):
 
     async def _undone(self, io: Io, passage: Passage) -> None:
         """Nothing held, no file kept for it: it is not sent."""
-        if passage.reservation is not None:
-            await self._opened.ledger(io).release(passage.reservation)
-        await let_go(passage.files.all, passage.scales.endpoint.account, self._opened.accounts(io))
+        try:
+            if passage.reservation is not None:
+                await self._opened.ledger(io).release(passage.reservation)
+        finally:
+            await let_go(passage.files.all, passage.scales.endpoint.account, self._opened.accounts(io))
 
     async def _settled(
         self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None, partial: bool
@@ -227,9 +229,11 @@ class Line(Weigher):
         return replace(ready, request=request, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
-        await self._opened.ledger(io).release(ready.reservation)
+        try:
+            await self._opened.ledger(io).release(ready.reservation)
+        finally:
+            await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
         self._witnesses.tell(ready.receipt.with_codes("not_sent"), ready.asked)
-        await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
 
     async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The first way that fits, and is sharper."""

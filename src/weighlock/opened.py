@@ -64,6 +64,8 @@ class Opened:
 
     def close(self) -> None:
         """Until they are used again."""
+        for ledger in (*self._ledgers.values(),):
+            ledger.close()
         for opened in (self._registry, self._store):
             if opened is not None:
                 opened.close()

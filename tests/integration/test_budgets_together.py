@@ -189,7 +189,7 @@ def test_closed_a_store_that_cannot_be_asked_admits_nothing_and_two_seconds_late
         assert refused > 1
         assert recovery_s < 2
         assert [one.held for one in run(ledger.standings([budget(50)]))] == [1]
-        run(ledger.close())
+        ledger.close()
 
 
 @pytest.mark.parametrize("struck", [locked, damaged])
@@ -217,7 +217,7 @@ def test_open_it_admits_all_counts_each_and_books_their_bills_once_it_is_back(
         with pytest.raises(WindowExhausted):
             await ledger.reserve("after", {"requests": 1}, [budget(50)], lasts_s=60)
         assert ledger.unverified == 100
-        await ledger.close()
+        ledger.close()
 
     async def over_a_loop() -> None:
         async with AsyncIo() as io:

@@ -7,7 +7,7 @@ caller leaves while a hold is being made, it is given back; what could not be se
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,9 +19,10 @@ from weighlock.budgets.refusal import exhausted, shortages
 from weighlock.budgets.reservation import OnStoreFailure, Reservation, Settled
 from weighlock.budgets.windows import Budget, Placed, caps, placed
 from weighlock.errors import BudgetError, BudgetStoreUnavailable, WindowExhausted
-from weighlock.io import Io
+from weighlock.io import Io, run
 
 T = TypeVar("T")
+Step = Callable[[], Outcome]
 
 _PAUSE_S = 0.5
 """A store that did not answer is not asked again for so long: nobody waits for it in vain."""
@@ -49,7 +50,7 @@ class Ledger:
         self._lock = threading.Lock()
         self.unverified = 0
         """Requests admitted without asking the store."""
-        self._owed: dict[tuple[str, str], Callable[[], Outcome]] = {}
+        self._owed: dict[tuple[str, str], Step] = {}
         """Why and of which hold: settlements, and the giving back of what nobody took."""
         self._asked_again_at = float("-inf")
         self._why = ""
@@ -180,17 +181,17 @@ class Ledger:
         await self._pay()
         return await self._ask(self._store.standings, caps(budgets, now))
 
-    async def close(self) -> None:
-        """Settles what is owed, where the store can be asked, and closes it."""
+    def close(self) -> None:
+        """Settles what is owed, in this thread, where the store can be asked, and closes it."""
         try:
             with suppress(BudgetStoreUnavailable):
-                await self._pay(_MOST_OWED)
+                run(self._pay(_MOST_OWED, asked=_here))
         finally:
             self._store.close()
 
     # ---- what is owed
 
-    async def _settled(self, reservation: Reservation, book: Callable[[], Outcome], used: Amounts) -> Settled:
+    async def _settled(self, reservation: Reservation, book: Step, used: Amounts) -> Settled:
         owed, state = False, None
         try:
             state = (await self._ask(book)).state if reservation.budgets else None
@@ -210,20 +211,22 @@ class Ledger:
             owed=owed,
         )
 
-    def _owe(self, why: str, hold_id: str, step: Callable[[], Outcome]) -> None:
+    def _owe(self, why: str, hold_id: str, step: Step) -> None:
         with self._lock:
             self._owed[why, hold_id] = step
             while len(self._owed) > _MOST_OWED:
                 del self._owed[next(iter(self._owed))]
 
-    async def _pay(self, most: int = _PAID_AT_ONCE) -> None:
+    async def _pay(
+        self, most: int = _PAID_AT_ONCE, *, asked: Callable[[Step], Awaitable[Outcome]] | None = None
+    ) -> None:
         for _ in range(min(most, len(self._owed))):
             with self._lock:
                 if not self._owed:
                     return
                 key, step = self._owed.popitem()
             try:
-                await self._ask(step)
+                await (asked or self._ask)(step)
             except BaseException:
                 with self._lock:
                     self._owed.setdefault(key, step)
@@ -280,6 +283,10 @@ class Ledger:
                     pieces = await self._ask(self._store.standings, one.piece_caps)
             short.append(replace(one, pieces=pieces))
         return exhausted(short, now, endpoint)
+
+
+async def _here(step: Step) -> Outcome:
+    return step()
 
 
 class _Reserving:

@@ -147,10 +147,10 @@ class References:
         )
 
     async def release(self, references: Iterable[Reference]) -> None:
-        """The request that needed them has ended."""
-        for one in references:
-            if one.held is not None:
-                await self.deleted(self._storage.let_go(one.held, self.io.now()))
+        """The request that needed them has ended. All are let go before the service is told of any: that may be broken
+        off."""
+        held = [one.held for one in references if one.held is not None]
+        await self.deleted([name for one in held for name in self._storage.let_go(one, self.io.now())])
 
     async def deleted(self, names: Iterable[str]) -> list[str]:
         """Deletes files at the service; the names it could not reach. Those end by themselves."""

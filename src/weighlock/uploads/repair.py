@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from weighlock.errors import CountFailed, ReferenceUnrecoverable, ServiceRefused
 from weighlock.gemini.errors import Cause
@@ -118,8 +118,8 @@ async def freshened(
     Raises:
         ReferenceUnrecoverable: a file is another tenant's.
     """
-    mending = _Mending(references, tenant, known)
-    return await mending.freshened(request), mending.renewed
+    async with _Mending(references, tenant, known) as mending:
+        return await mending.freshened(request), mending.renewed
 
 
 async def mended(
@@ -135,17 +135,24 @@ async def mended(
         The refusal, where it names no file of the request, or cannot be helped.
         ReferenceUnrecoverable, ServiceError: as `repaired`.
     """
-    mending = _Mending(references, tenant, known)
-    return await mending.freshened(await mending.mended(request, refusal)), mending.renewed
+    async with _Mending(references, tenant, known) as mending:
+        return await mending.freshened(await mending.mended(request, refusal)), mending.renewed
 
 
 class _Mending:
-    """One request's references."""
+    """One request's references. Left with an error, what it uploaded is needed by nobody."""
 
     def __init__(self, references: References, tenant: str, known: Mapping[str, MediaPart]) -> None:
         self.renewed: list[Reference] = []
         self._references, self._tenant, self._known = references, tenant, known
         self._looked_at: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            await self._references.release(self.renewed)
 
     async def freshened(self, request: Request) -> Request:
         """The request without references we know to be past their end, as far as we have the bytes."""

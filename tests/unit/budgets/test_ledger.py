@@ -372,7 +372,7 @@ def test_a_caller_who_leaves_leaves_no_hold(made_before: bool) -> None:
                 await asyncio.sleep(0.01)
                 (standing,) = await ledger.standings([day(requests=1)])
             assert (standing.spent, standing.held) == (0, 0)
-            await ledger.close()
+            ledger.close()
 
     asyncio.run(whole())
 
