@@ -57,7 +57,7 @@ def fit(
     if parts and scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
     if parts and shaping.cut is CutBy.COPY:
-        parts = copied(parts, media, scales.rules)
+        parts, plan = copied(parts, media, plan, scales.rules, scales.judge)
     traced: tuple[int, ...] = ()
     if parts and scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)
