@@ -95,7 +95,7 @@ class Doer:
     def _encoded(self, at: int, work: VideoWork, why: str, until: float, done: Done) -> tuple[bytes, Made]:
         """The film of a copy cut exactly, within the bytes of the plan."""
         size_bytes = self.fitted.plan.parts[at].examined.size_bytes
-        data, made = self._done(at, replace(work, exact=True, max_bytes=size_bytes), until, done)
+        data, made = self._done(at, replace(work, exact=True, most_earlier_s=None, max_bytes=size_bytes), until, done)
         return data, replace(made, notes=(*made.notes, f"encoded again: {why}"))
 
     def _can_wait(self, work: tuple[int, Work]) -> tuple[bool, int]:

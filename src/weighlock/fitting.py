@@ -11,9 +11,11 @@ from weighlock.planning.asked import demand_possible
 from weighlock.planning.cached import sent_before
 from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
+from weighlock.planning.cost import Prices
 from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
 from weighlock.planning.obstacles import obstacles
 from weighlock.planning.placement import Placements, place, put
+from weighlock.planning.plan import filled_after
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening
@@ -55,7 +57,7 @@ def fit(
     if parts and scales.shaping.local_work is LocalWork.NEVER:
         parts = [replace(one, work=None) for one in parts]
     if parts and shaping.cut is CutBy.COPY:
-        parts = copied(parts, media, scales.rules)
+        parts, plan = copied(parts, media, plan, scales.rules, scales.judge)
     traced: tuple[int, ...] = ()
     if parts and scales.endpoint.strip_metadata:
         parts, traced = without_metadata(parts, scales.shaping.local_work)
@@ -258,6 +260,7 @@ def _planned(
         keep=history.keep_media,
         per_tool=history.per_tool,
         batch=history.batch,
+        filled=filled_after(scales.prices.base.cached_share if isinstance(scales.prices, Prices) else None),
     )
 
 

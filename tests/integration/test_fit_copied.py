@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import films
 from unit.test_fit import preflight
 from weighlock.cli.fit_rows import Rows
@@ -22,14 +20,14 @@ from weighlock.scales import Asked
 TRIAGE = Asked(endpoint="triage")
 COPY = "media: {video: {cut: copy}}"
 SECONDS = 12
+RATE = {"b": "400000", "maxrate": "400000", "bufsize": "100000", "x264-params": "nal-hrd=cbr"}
 WINDOW = {"videoMetadata": {"startOffset": "5s", "endOffset": "9s"}}
 
 
 @cache
 def film() -> bytes:
     """A key frame every 2 s; filled up to 400 kbit/s, so that what a copy takes is known."""
-    rate = {"b": "400000", "maxrate": "400000", "bufsize": "100000", "x264-params": "nal-hrd=cbr"}
-    return films.film(SECONDS, fps=10, gop=20, options=rate)
+    return films.film(SECONDS, fps=10, gop=20, options=RATE)
 
 
 def request(*datas: bytes) -> Request:
@@ -55,31 +53,50 @@ def test_a_window_is_copied_from_the_key_frame_before_it_and_counted_as_it_came_
 
     planned, made = done(line, request(film()))
 
-    assert planned.works == {0: VideoWork(start_s=5, end_s=9, exact=False)}
-    assert told(planned) == "cut to 5–9 s, copied from the key frame at or before"
-    assert told(made).startswith("cut to 5–9 s, copied from the key frame at or before, ")
+    assert planned.works == {0: VideoWork(start_s=5, end_s=9, exact=False, most_earlier_s=4)}
+    assert told(planned) == "cut to 5–9 s, copied from the key frame at or before (by 4 s at most)"
+    assert told(made).startswith("cut to 5–9 s, copied from the key frame at or before (by 4 s at most), ")
     assert "begins at 4 s" in told(made)
     assert made.fits
     assert made.as_dict()["made"][0]["actual_start_s"] == 4
     assert line.fit(made.request, TRIAGE).request is made.request
     assert films.pictures(made.files[0])[0] == (0, 40)
     assert [one.after.parts[0].of(Modality.VIDEO).likely for one in (planned, made)] == [240, 300]
+    for was, now in zip(planned.after.parts[0].tokens, made.after.parts[0].tokens, strict=True):
+        assert was.low <= now.likely <= now.high <= was.high
 
 
-@pytest.mark.parametrize(
-    ("limits", "knob"),
-    [
-        ("bytes: 225kB", "limits.bytes of triage"),
-        ("bytes: 300kB, tokens: {video: 300}", "limits.tokens.video of triage"),
-    ],
-)
-def test_a_copy_that_breaks_a_limit_is_encoded_again(tmp_path: Path, limits: str, knob: str) -> None:
-    line = preflight(tmp_path, f"{COPY}, limits: {{{limits}}}")
+def test_a_copy_that_would_begin_far_before_its_window_is_encoded_again(tmp_path: Path) -> None:
+    line, long = (
+        preflight(tmp_path, f"{COPY}, limits: {{bytes: 400kB}}"),
+        films.film(SECONDS, fps=10, gop=200, options=RATE),
+    )
+
+    planned, made = done(line, request(long))
+
+    assert planned.works == {0: VideoWork(start_s=5, end_s=9, exact=False, most_earlier_s=4)}
+    said = "its key frame is 5 s before the start, and a copy may begin 4 s before it"
+    assert made.made[0].notes == (f"encoded again: {said}",)
+    assert films.pictures(made.files[0])[0] == (0, 50)
+    assert made.after.parts[0].of(Modality.VIDEO).likely == 240
+
+
+def test_a_copy_that_might_break_a_limit_of_tokens_is_not_planned(tmp_path: Path) -> None:
+    line = preflight(tmp_path, f"{COPY}, limits: {{bytes: 300kB, tokens: {{video: 500}}}}")
+
+    planned, made = done(line, request(film()))
+
+    assert planned.works == {0: VideoWork(start_s=5, end_s=9, max_bytes=planned.plan.parts[0].examined.size_bytes)}
+    made.demand_fit()
+
+
+def test_a_copy_that_breaks_a_limit_is_encoded_again(tmp_path: Path) -> None:
+    line = preflight(tmp_path, f"{COPY}, limits: {{bytes: 225kB}}")
 
     planned, made = done(line, request(film()))
 
     made.demand_fit()
-    assert made.made[0].notes == (f"encoded again: copied from 4 s on it breaks {knob}",)
+    assert made.made[0].notes == ("encoded again: copied from 4 s on it breaks limits.bytes of triage",)
     assert made.made[0].actual_start_s is None
     assert made.made[0].size_bytes <= (planned.plan.parts[0].examined.size_bytes or 0)
     assert films.pictures(made.files[0])[0] == (0, 50)
@@ -87,7 +104,7 @@ def test_a_copy_that_breaks_a_limit_is_encoded_again(tmp_path: Path, limits: str
 
 
 def test_of_two_copies_only_the_later_is_encoded_again_where_that_is_enough(tmp_path: Path) -> None:
-    line = preflight(tmp_path, f"{COPY}, limits: {{bytes: 600kB, tokens: {{video: 800}}}}")
+    line = preflight(tmp_path, f"{COPY}, limits: {{bytes: 470kB}}")
 
     _, made = done(line, request(film(), film()))
 

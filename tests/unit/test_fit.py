@@ -24,8 +24,9 @@ from weighlock.fitting import referred
 from weighlock.planning.cost import Contract, Override, Prices, Rates
 from weighlock.planning.moves import Why
 from weighlock.planning.placement import InlineBelow
-from weighlock.planning.plan import plan
+from weighlock.planning.plan import filled_after, plan
 from weighlock.planning.steps import Plan, Wish
+from weighlock.planning.weigh import Weighed
 from weighlock.preflight import Preflight
 from weighlock.pricing import prices_for
 from weighlock.request import Backend, MediaPart, Modality, Request, TextPart, Turn, Uri
@@ -106,13 +107,15 @@ CONVERSATIONS = [
     for limit in (5_000, 8_000, 12_000)
     for keep in (3, 8)
     for levers in ("", HISTORY)
-    # Where what has to stay fills most of the limit there is no room for a lower mark, and it breaks ever so often.
-    if not levers or keep * 1_100 < limit / 2
+    if not levers or keep * 1_100 < limit / 2  # else what has to stay fills more than a break leaves
 ]
 CONVERSATIONS += [
     ("gemini-2.5-flash", 3_500, 3, "", "older: note"),
     ("gemini-2.5-flash", 4_500, 3, HISTORY, "older: note"),
-    # A picture at its lowest still takes a quarter: close to the limit it breaks more often than that can save.
+    # Where cached input costs a twentieth a break has to go deeper to pay for itself.
+    *(("gemini-4-neon", limit, 3, "", "older: note") for limit in (5_000, 8_000, 12_000)),
+    *(("gemini-4-neon", 12_000, keep, "", kept) for keep, kept in ((8, "older: note"), (3, "older: low"))),
+    ("gemini-4-neon", 12_000, 3, HISTORY, "older: note"),
     *(("gemini-3.8-flash", limit, 3, HISTORY, "older: low") for limit in (12_000, 16_000)),
     ("gemini-3.8-flash", 12_000, 3, HISTORY, "per_tool: true"),
     ("gemini-3.8-flash", 12_000, 3, "", "older: low, per_tool: true"),
@@ -142,6 +145,34 @@ def test_a_conversation_over_its_limit_changes_rarely_and_costs_no_more(
     promised = [one.cached.cost.likely for one, _ in made if one.cached and one.cached.cost]
     assert len(promised) == TURNS
     assert float(sum(promised)) == pytest.approx(float(paid), rel=0.1)  # a note is planned as one of 200 characters
+
+
+@pytest.mark.parametrize(
+    ("model", "limit", "keep", "kept"),
+    [
+        ("gemini-4-neon", 12_000, 8, "older: note"),
+        ("gemini-4-neon", 12_000, 3, "older: low"),
+        ("gemini-3.8-flash", 12_000, 8, "older: note"),
+        ("gemini-2.0-flash", 5_000, 8, "older: note"),
+    ],
+)
+def test_it_costs_more_only_where_what_has_to_stay_fills_more_than_a_break_leaves(
+    tmp_path: Path, model: str, limit: int, keep: int, kept: str
+) -> None:
+    line = preflight(
+        tmp_path, f"{HISTORY} limits: {{prompt_tokens: {limit}}}, history: {{keep_media: {keep}, batch: 4, {kept}}}"
+    )
+    made = [sent(line, screenshots(count), model) for count in range(1, TURNS + 1)]
+    prices = prices_for(model, Backend.DEVELOPER, on=DAY)
+    assert isinstance(prices, Prices)
+    mark = filled_after(prices.base.cached_share)
+
+    def is_held(parts: Sequence[Weighed]) -> bool:
+        *media, text = (part.total.high for part in parts)
+        return sum(media) <= (limit - text) * mark
+
+    assert billed(line, model, [body for _, body in made]) > unshaped(model)
+    assert not all(is_held(one.plan.parts) for one, _ in made if one.plan.breaks_prefix)
 
 
 def test_a_receipt_says_what_a_request_costs_if_the_cache_holds_what_was_sent(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def _in_words(work: Work) -> Iterator[str]:
 def _of_a_film(work: VideoWork) -> Iterator[str]:
     yield from _cut(work.start_s, work.end_s)
     if not work.exact:
-        yield "copied from the key frame at or before"
+        most = "" if work.most_earlier_s is None else f" (by {work.most_earlier_s:g} s at most)"
+        yield f"copied from the key frame at or before{most}"
     if work.fps is not None:
         yield f"{work.fps:g} frame{'' if work.fps == 1 else 's'} a second kept"
     if not work.keep_sound:

@@ -13,7 +13,7 @@ from weighlock.codecs.pyav_output import output
 from weighlock.codecs.pyav_sound import AAC, SoundCopier, SoundEncoder
 from weighlock.codecs.tally import codec_name
 from weighlock.codecs.timeline import NO_TIME, Timeline
-from weighlock.errors import MalformedMedia
+from weighlock.errors import MalformedMedia, TransformFailed
 from weighlock.media.work import COPIED, VideoWork
 
 _SOUND = {"aac", "mp3"}
@@ -45,6 +45,7 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     stream = film.container.streams[index]
     first, last = _range(timeline, film, stream, asked_s, end_s)
     start_s = max(Fraction(0), film.seconds(timeline.pts[first], stream)) if asked_s else Fraction(0)
+    _refuse_early(asked_s - start_s, work)
     if sound_index is not None:  # which may begin before the first picture: none of it is to be lost
         start_s = min(start_s, asked_s)
     decode_times = timeline.decode_times()
@@ -84,6 +85,14 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
         actual_start_s=None if work.exact else float(start_s),
         notes=(*notes, *_losses(film, stream, timeline, end_s)),
     )
+
+
+def _refuse_early(earlier_s: Fraction, work: VideoWork) -> None:
+    if work.most_earlier_s is not None and earlier_s > exact(work.most_earlier_s):
+        raise TransformFailed(
+            f"its key frame is {float(earlier_s):.4g} s before the start, and a copy may begin "
+            f"{work.most_earlier_s:g} s before it; ask for an exact clip"
+        )
 
 
 def _range(timeline: Timeline, film: Film, stream: Any, start_s: Fraction, end_s: Fraction | None) -> tuple[int, int]:

@@ -16,6 +16,8 @@ class VideoWork:
     end_s: float | None = None
     exact: bool = True
     """False copies from the keyframe at or before `start_s`; `Made.actual_start_s` says which."""
+    most_earlier_s: float | None = None
+    """How long before `start_s` a copy may begin; `None` wherever its keyframe is."""
     fps: float | None = None
     """Frames a second that are kept, each the one shown at its instant; `None` keeps them all."""
     keep_sound: bool = True

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from weighlock.planning.levers import Shaping
 from weighlock.planning.load import Load
 from weighlock.planning.moves import Bench, Memory, Move, Why, size
 from weighlock.planning.placement import INLINE_ALL, InlineBelow, Placements, by_files, place, stays_inline
-from weighlock.planning.plan import Judge, always, moves_to_keep, plan
+from weighlock.planning.plan import HALF, Judge, always, moves_to_keep, plan
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.screen import Screening
 from weighlock.planning.steps import Plan, Wish
@@ -64,12 +65,14 @@ def plan_conversation(
     keep: int,
     per_tool: bool = False,
     batch: int,
+    filled: Decimal = HALF,
 ) -> Plan:
     """The plan of the last turn, under what the earlier ones decided. Its parts are the media, then the text.
 
     The history lever may move what is `removable` among the wishes once it is older than the newest `keep` media, of
-    all or of each tool; `batch` is how many earlier ones change together. What is too many bytes to go inline is placed
-    first: it can change what a film costs, and an upload loses nothing, where encoding a picture again does.
+    all or of each tool; `batch` is how many earlier ones change together, and `filled` how much of the room they leave
+    taken (`plan.filled_after`). What is too many bytes to go inline is placed first: it can change what a film costs,
+    and an upload loses nothing, where encoding a picture again does.
     """
     memory: Memory = {}
     bench = Bench(media, rules, memory)
@@ -100,7 +103,9 @@ def plan_conversation(
             now = placing.parts(first, [*endpoint_s, *kept])
             if judge(Load.of([*now[:held], said])).over:
                 parts, here = [*placing.parts(first, [])[:held], said], wishes_at(held, sent)
-                kept = moves_to_keep(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+                kept = moves_to_keep(
+                    parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory, filled=filled
+                )
                 stored = placing.stored([*endpoint_s, *kept])
                 first = placing.settled(first, [*stored[:held], said], sent, [*endpoint_s, *kept], placed)
                 now = placing.parts(first, [*endpoint_s, *kept])
@@ -108,7 +113,7 @@ def plan_conversation(
         sent = held
     first = placing.first([*stored, text], sent, placed)
     parts, here = [*placing.parts(first, []), text], wishes_at(len(media), sent)
-    found = plan(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory)
+    found = plan(parts, rules, shaping, judge, here, batch=batch, kept=kept, memory=memory, filled=filled)
     last = placing.settled(first, [*placing.stored(found.moves), text], sent, found.moves, placed)
     if last != first:
         parts = [*placing.parts(last, found.moves), text]

@@ -85,6 +85,11 @@ class Rates:
             return self.cached_audio
         return full - (self.text - self.cached)
 
+    @property
+    def cached_share(self) -> Decimal | None:
+        """Of its full price, what a token read from a cache costs; `None` where that is not known."""
+        return None if self.cached is None or not self.text else self.cached / self.text
+
     def scaled(self, factor: Decimal, *, cached: Decimal | None = None) -> Rates:
         """Every rate times `factor`; the cached ones times `cached` where that differs."""
         of_cached = factor if cached is None else cached

@@ -26,6 +26,9 @@ _NEAR, _WORTH = 1.5, 0.9
 """What is this near the least becomes the least; what takes away less than a tenth is no step."""
 _DOUBT_S = 0.2
 """How far a file may seem to go on behind its end: the last packet of its sound, and what is put before the first."""
+_MOST_EARLIER_S = 10.0
+"""How much earlier than its window a copy may begin, and by no more than it is long: it is billed for that too. Films
+of phones have a key frame a second, those of encoders left to themselves one in ten seconds at most."""
 _CELL_PX = 48
 _PAPER_BYTES = 2_000
 """Of a PDF besides its pages."""
@@ -163,17 +166,24 @@ def work_of(part: Weighed, controls: Controls, cut: Cut, rules: ModelRules) -> W
             return None
 
 
-def copy_of(part: Weighed, work: VideoWork, rules: ModelRules) -> VideoWork | None:
-    """The same window copied from a key frame on; `None` where that would not do, or more is asked for than a window.
+def copy_of(part: Weighed, work: VideoWork, rules: ModelRules) -> tuple[VideoWork, Weighed] | None:
+    """The same window copied from a key frame on, and the most it may weigh; `None` where that would not do, or more is
+    asked for than a window.
 
     A copy promises no bytes: they lie in the source as they lie, and what came out decides.
     """
     facts = part.examined.facts
     if not isinstance(facts, VideoFacts) or facts.codec not in COPIED or work.start_s is None:
         return None
+    cut = Cut(span=True, sound=True)
     span = replace(part.controls, start_offset_s=work.start_s, end_offset_s=work.end_s, drop_sound=not work.keep_sound)
-    mere = _Film(part, facts, span, Cut(span=True, sound=True), rules).work()
-    return replace(work, exact=False, max_bytes=None) if work == mere else None
+    film = _Film(part, facts, span, cut, rules)
+    if work != film.work():
+        return None
+    earlier_s = min(_MOST_EARLIER_S, film.facts().duration_s)
+    longest = replace(span, start_offset_s=max(0.0, work.start_s - earlier_s))
+    copy = replace(work, exact=False, max_bytes=None, most_earlier_s=earlier_s)
+    return copy, weigh_cut(part, longest, cut, rules)
 
 
 def _may_take(part: Weighed, codec: str | None, rules: ModelRules) -> int:

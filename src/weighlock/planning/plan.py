@@ -38,9 +38,19 @@ from weighlock.rules import ModelRules
 Judge = Callable[[Load], Verdict]
 Bound = Callable[[Load], Sequence[LimitCheck]]
 """What is over."""
-_ROOM_LEFT = Decimal("0.5")
-"""Of the room media have under a limit: so much is left free where what was sent before has to change, so that it does
-not have to again in the next turn. A broken prefix is paid for in full, a kept one at a tenth."""
+HALF = Decimal("0.5")
+_PAYS_IN = 9
+"""Turns in which a change of what was sent before is to pay for itself."""
+
+
+def filled_after(cached: Decimal | None) -> Decimal:
+    """The share of the room media have under a limit that is filled once what was sent before had to change.
+
+    What is left of it is read anew, at the full price; what went saves `cached` of that in every turn, the price of a
+    token read from the cache. The cheaper the cache, the deeper it has to go at once; at a tenth, and where no price is
+    known, to half of the room.
+    """
+    return HALF if cached is None else min(HALF, _PAYS_IN * cached / (1 + (_PAYS_IN - 1) * cached))
 
 
 def plan(
@@ -53,13 +63,14 @@ def plan(
     batch: int = 1,
     kept: Sequence[Move] = (),
     memory: Memory | None = None,
+    filled: Decimal = HALF,
 ) -> Plan:
     """The mildest way within the endpoint's order to hold every limit; where nothing holds them, the lightest there is.
 
-    What was sent in earlier turns changes only where it must: by `batch` media at a time, and down to a lower mark.
-    `kept` is what was decided in earlier turns, and stays.
+    What was sent in earlier turns changes only where it must: by `batch` media at a time, and until no more than
+    `filled` of the room under a limit is taken. `kept` is what was decided in earlier turns, and stays.
     """
-    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept, filled)
     return walk.result(walk.decided())
 
 
@@ -73,9 +84,10 @@ def moves_to_keep(
     batch: int,
     kept: Sequence[Move],
     memory: Memory,
+    filled: Decimal = HALF,
 ) -> tuple[Move, ...]:
     """What `plan` decides, for the plan of the next turn to keep: without the telling, which is most of the work."""
-    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept)
+    walk = _Walk(Bench(parts, rules, memory), shaping, judge, wishes, batch, kept, filled)
     needed = [replace(move, why=Why.KEPT) for move in walk.decided()]
     return tuple(last_of_each([*kept, *needed]))
 
@@ -118,7 +130,9 @@ class _Walk:
         wishes: Sequence[Wish],
         batch: int,
         kept: Sequence[Move],
+        filled: Decimal,
     ) -> None:
+        self.filled = filled
         self.bench, self.given, self.rules = bench, bench.given, bench.rules
         self.shaping, self.judge, self.wishes = shaping, judge, wishes
         self.units = list(units(self.given, [wish.earlier for wish in wishes], batch))
@@ -159,7 +173,7 @@ class _Walk:
 
     def _mark(self, check: LimitCheck) -> Decimal:
         text = min(self.of_text.get(check.name, Decimal(0)), Decimal(check.limit))
-        return check.limit - (check.limit - text) * _ROOM_LEFT
+        return text + (check.limit - text) * self.filled
 
     # ---- down, and back where that was not needed
 

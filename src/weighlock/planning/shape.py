@@ -11,7 +11,9 @@ from weighlock.media.facts import AudioFacts
 from weighlock.media.work import AudioWork, DocumentWork, ImageWork, VideoWork, Work
 from weighlock.planning.cutting import copy_of
 from weighlock.planning.levers import Target
+from weighlock.planning.load import Load
 from weighlock.planning.placement import refused_inline
+from weighlock.planning.plan import Judge
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Examined, Weighed
@@ -38,13 +40,26 @@ def shaped(findings: Sequence[Finding], before: Sequence[Weighed], plan: Plan, r
     return [_said_whole(one, at, plan, rules) for at, one in enumerate(media)]
 
 
-def copied(media: Sequence[Shaped], before: Sequence[Weighed], rules: ModelRules) -> list[Shaped]:
-    """The media, with films copied that are only cut to a window. `before` is how each was weighed without the plan."""
-    copies = [
-        copy_of(part, one.work, rules) if isinstance(one.work, VideoWork) else None
-        for one, part in zip(media, before, strict=True)
-    ]
-    return [replace(one, work=copy) if copy else one for one, copy in zip(media, copies, strict=True)]
+def copied(
+    media: Sequence[Shaped], before: Sequence[Weighed], plan: Plan, rules: ModelRules, judge: Judge
+) -> tuple[list[Shaped], Plan]:
+    """The media, with films copied that are only cut to a window, and the plan with what that may weigh at most.
+
+    None that would break a limit so. `before` is how each was weighed without the plan.
+    """
+    copies, parts, verdict = list(media), list(plan.parts), plan.verdict
+    for at, one in enumerate(media):
+        found = copy_of(before[at], one.work, rules) if isinstance(one.work, VideoWork) else None
+        if found is None:
+            continue
+        work, longest = found
+        pairs = zip(parts[at].tokens, longest.tokens, strict=True)
+        tokens = tuple(replace(now, high=max(now.high, most.high)) for now, most in pairs)
+        heavier = [*parts[:at], replace(parts[at], tokens=tokens), *parts[at + 1 :]]
+        then = judge(Load.of(heavier))
+        if {check.name for check in then.over} <= {check.name for check in verdict.over}:
+            copies[at], parts, verdict = replace(one, work=work), heavier, then
+    return copies, replace(plan, parts=tuple(parts), verdict=verdict)
 
 
 def wishes_of(

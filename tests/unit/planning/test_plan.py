@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 
 import pytest
@@ -17,7 +18,7 @@ from weighlock.planning.limits import Limits
 from weighlock.planning.load import Load
 from weighlock.planning.moves import Why
 from weighlock.planning.obstacles import obstacles
-from weighlock.planning.plan import moves_to_keep, plan
+from weighlock.planning.plan import filled_after, moves_to_keep, plan
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed, weigh
 from weighlock.request import MediaResolution, Modality
@@ -216,3 +217,18 @@ def test_hundreds_of_pictures_are_planned_by_their_number_only(rules: ModelRules
     assert made.fits
     assert len(made.steps) == 600
     assert asked < 10 * len(parts)
+
+
+@pytest.mark.parametrize(("cached", "filled"), [("0.1", "0.5"), ("0.25", "0.5"), ("1", "0.5"), (None, "0.5")])
+def test_a_break_of_the_prefix_leaves_half_the_room_taken(cached: str | None, filled: str) -> None:
+    assert filled_after(None if cached is None else Decimal(cached)) == Decimal(filled)
+
+
+@pytest.mark.parametrize("cached", ["0.01", "0.05", "0.09"])
+def test_the_cheaper_the_cache_the_deeper_a_break_goes_so_that_it_pays_in_nine_turns(cached: str) -> None:
+    cached_price, filled = Decimal(cached), filled_after(Decimal(cached))
+
+    read_anew, saved_a_turn = (1 - cached_price) * filled, cached_price * (1 - filled)
+
+    assert filled < Decimal("0.5")
+    assert float(read_anew) == pytest.approx(float(9 * saved_a_turn))
