@@ -66,10 +66,12 @@ class Line(Weigher):
         self._opened.close()
 
     async def _prepared(
-        self, io: Io, request: Request, origin: Origin, asked: Asked, *, holds: bool = True
+        self, io: Io, request: Request, origin: Origin, asked: Asked, *, holds: bool = True, refuses: bool = True
     ) -> PreparedRequest:
         scales, stages = self._scales_to_hold(request, asked), Stages(io)
-        passage = Passage(id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages, holds=holds)
+        passage = Passage(
+            id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages, holds=holds, refuses=refuses
+        )
         try:
             with stages("look"):
                 looked = await self._looked(io, request, scales)

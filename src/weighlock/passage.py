@@ -60,6 +60,8 @@ class Passage:
     stages: Stages
     holds: bool = True
     """Whether something is set aside for it."""
+    refuses: bool = True
+    """Whether a limit may refuse it. Of a question about it, none does."""
     files: Files = field(default_factory=Files)
     reservation: Reservation | None = None
     plan: Fitted | None = None
@@ -74,7 +76,7 @@ class Passage:
     @property
     def binds(self) -> bool:
         """Whether what is over a limit is refused."""
-        return self.enforces and self.scales.endpoint.on_exceed is not OnExceed.WARN
+        return self.enforces and self.refuses and self.scales.endpoint.on_exceed is not OnExceed.WARN
 
     @property
     def planned_on(self) -> Scales:

@@ -85,6 +85,7 @@ class Preflight(Line):
         session: str | None = None,
         asked: Asked | None = None,
         holds: bool = True,
+        refuses: bool = True,
     ) -> PreparedRequest:
         """What may be sent in the place of a request, and what was set aside for it; to be settled after the call.
 
@@ -98,6 +99,7 @@ class Preflight(Line):
             session: Which run of an agent it is part of.
             asked: What else a caller may say.
             holds: Whether something is set aside for it. What is weighed and limited only needs no settling.
+            refuses: Whether a limit may refuse it. What is over one all the same is as light as the endpoint allows.
 
         Raises:
             BudgetExceeded: a limit of one request is broken, and nothing the endpoint allows brings it under.
@@ -108,7 +110,7 @@ class Preflight(Line):
         """
         request, origin = read(contents, config, model=model)
         said = _said(asked, model, endpoint, tenant, session)
-        return run(self._prepared(self._io, request, origin, said, holds=holds))
+        return run(self._prepared(self._io, request, origin, said, holds=holds, refuses=refuses))
 
     async def aprepare(
         self,
@@ -121,12 +123,13 @@ class Preflight(Line):
         session: str | None = None,
         asked: Asked | None = None,
         holds: bool = True,
+        refuses: bool = True,
     ) -> PreparedRequest:
         """As `prepare`, beside the event loop. Broken off anywhere, nothing stays held."""
         await self._async_io.turn()
         request, origin = read(contents, config, model=model)
         said = _said(asked, model, endpoint, tenant, session)
-        return await self._prepared(self._async_io, request, origin, said, holds=holds)
+        return await self._prepared(self._async_io, request, origin, said, holds=holds, refuses=refuses)
 
     def settle(
         self,

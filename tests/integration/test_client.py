@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google import genai
 from google.genai import types
+from google.genai.models import Models
 from PIL import Image
 
 import films
@@ -22,7 +23,7 @@ from prepared import settings
 from weighlock.budgets.hold import PROMPT_TOKENS
 from weighlock.emulator import Emulator
 from weighlock.emulator.script import Answer
-from weighlock.errors import BudgetExceeded, InputError, UncoveredCall, WindowExhausted
+from weighlock.errors import BudgetExceeded, ConfigError, InputError, UncoveredCall, WindowExhausted
 from weighlock.preflight import Preflight
 from weighlock.prepared import Outcome
 from weighlock.settings import Settings
@@ -231,6 +232,74 @@ def test_what_is_not_weighed_is_refused_or_told(
     assert "not weighed" in caplog.text
 
 
+def test_an_endpoint_that_enforces_refuses_what_is_not_weighed_in_its_block(emulator: Emulator, tmp_path: Path) -> None:
+    known = settings(
+        tmp_path, f"default: {{model: {MODEL}, mode: observe}}\nendpoints: {{strict: {{mode: enforce}}}}\n"
+    )
+    with Counting(known) as preflight:
+        for uncovered, refused in (None, True), ("pass", False):
+            with closing(weighlock.Client(preflight=preflight, uncovered=uncovered)) as client:  # type: ignore[arg-type]
+                assert client.tunings is not None
+                with weighlock.endpoint("strict"):
+                    for reach in (lambda: client.tunings, lambda: client.aio.tunings):
+                        with pytest.raises(UncoveredCall) if refused else nullcontext():
+                            reach()
+        with pytest.raises(ConfigError, match="uncovered"):
+            weighlock.Client(preflight=preflight, uncovered="allow")  # type: ignore[arg-type]
+
+
+def test_a_count_over_a_limit_is_of_the_media_too(emulator: Emulator, tmp_path: Path) -> None:
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(media.picture((640, 480)))
+    contents: list[Any] = [weighlock.media(shot), "what is it?"]
+    with (
+        Counting(settings(tmp_path, DAY + "endpoints: {tight: {limits: {prompt_tokens: 5}}}\n")) as preflight,
+        closing(weighlock.Client(preflight=preflight)) as client,
+    ):
+        counted = client.models.count_tokens(model=MODEL, contents=contents)
+        with weighlock.endpoint("tight"):
+            assert client.models.count_tokens(model=MODEL, contents=contents).total_tokens == counted.total_tokens
+            with pytest.raises(BudgetExceeded):
+                client.models.generate_content(model=MODEL, contents=contents)
+
+
+@pytest.mark.parametrize("variable", ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"])
+def test_the_account_says_whom_to_ask(
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name, value in {variable: "true", "GOOGLE_CLOUD_PROJECT": "other", "GOOGLE_CLOUD_LOCATION": "asia"}.items():
+        monkeypatch.setenv(name, value)
+    yaml = "accounts: {mine: {backend: developer, api_key_env: GEMINI_API_KEY}, eu: {backend: vertex, project: acme}}\n"
+    yaml += f"default: {{account: mine, model: {MODEL}}}\nendpoints: {{there: {{account: eu}}}}\n"
+    with Counting(settings(tmp_path, yaml)) as preflight:
+        with closing(weighlock.Client(preflight=preflight)) as client:
+            assert not client.vertexai
+            assert weighlock.receipt(client.models.generate_content(model=MODEL, contents="Hello")).billed
+        with closing(weighlock.Client(preflight=preflight, endpoint="there")) as client:
+            assert client.vertexai
+            assert (client._api_client.project, client._api_client.location) == ("acme", "global")
+
+
+def test_a_stream_that_cannot_be_closed_is_settled(
+    client: weighlock.Client, preflight: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Models._generate_content_stream
+
+    def failing(*given: Any, **said: Any) -> Iterator[types.GenerateContentResponse]:
+        try:
+            yield from plain(*given, **said)
+        finally:
+            raise OSError("the connection is gone")
+
+    monkeypatch.setattr(Models, "_generate_content_stream", failing)
+    stream = client.models._generate_content_stream(model=MODEL, contents="Tell me a long story")
+    next(stream)
+    with pytest.raises(OSError, match="gone"):
+        stream.close()  # type: ignore[attr-defined]
+    assert len(preflight.settled) == 1
+    assert preflight.held == {}
+
+
 def test_counting_caching_batching_and_embedding_are_weighed(
     client: weighlock.Client, preflight: Counting, emulator: Emulator, tmp_path: Path
 ) -> None:
@@ -273,6 +342,10 @@ def test_a_medium_may_be_a_path_a_file_or_an_upload(
         weighlock.media(7)
     with pytest.raises(InputError):
         weighlock.media(shot, clip="last")
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(InputError, match="closed"):
+        weighlock.media(closed)
 
 
 @pytest.mark.parametrize("contents", [b"hi", b'{"contents": []}', {"contents": []}, None, []])

@@ -5,15 +5,16 @@ A real subclass, so that frameworks which ask for a `genai.Client` take it. Test
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, get_args
 
 from google import genai
 from google.genai.client import AsyncClient as PlainAsyncClient
 
 from weighlock.accounts import credential_of
+from weighlock.errors import ConfigError
 from weighlock.gemini.auth import ApiKey
 from weighlock.integrations.genai_contract import CLIENT, demand_contract, uncovered
-from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Whose
+from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Uncovered, Whose
 from weighlock.integrations.genai_models import AsyncWeighedModels, WeighedModels
 from weighlock.integrations.genai_stores import (
     AsyncWeighedBatches,
@@ -24,10 +25,9 @@ from weighlock.integrations.genai_stores import (
 from weighlock.integrations.genai_uncovered import guard
 from weighlock.preflight import Preflight
 from weighlock.request import Backend
-from weighlock.settings import Account, Mode
+from weighlock.settings import Account
 
 demand_contract()
-Uncovered = Literal["refuse", "pass"]
 
 
 class Client(genai.Client):
@@ -44,7 +44,8 @@ class Client(genai.Client):
         tenant: The same of the tenant.
         session: The same of the session.
         uncovered: Entry points that are not weighed: `refuse` raises `UncoveredCall`, `pass` lets them through and
-            says so once. When left out, an endpoint that enforces refuses, and one that observes lets pass.
+            says so once. When left out, an endpoint that enforces refuses, and one that observes lets pass; the
+            block's, where a block says one.
         genai_client_args: As `genai.Client` takes them. Where they name no key, credentials or backend, these and the
             base URL are the endpoint's account's.
 
@@ -62,6 +63,8 @@ class Client(genai.Client):
         uncovered: Uncovered | None = None,
         **genai_client_args: Any,
     ) -> None:
+        if uncovered not in (None, *get_args(Uncovered)):
+            raise ConfigError(f"uncovered={uncovered!r} is not one of {', '.join(get_args(Uncovered))}")
         self._owns_preflight = preflight is None
         self.preflight = preflight or Preflight.from_config()
         """The line."""
@@ -72,14 +75,11 @@ class Client(genai.Client):
             tenant=tenant,
             session=session,
             backend=Backend.VERTEX if self.vertexai else Backend.DEVELOPER,
+            uncovered=uncovered,
         )
-        self._passes_uncovered = uncovered == "pass" or (uncovered is None and known.mode is Mode.OBSERVE)
-        face = BlockingFace(self.preflight, whose)
-        kinds = (WeighedModels, WeighedCaches, WeighedBatches)
-        self._weighed = _over(self._api_client, face, *kinds, passes_uncovered=self._passes_uncovered)
-        self._weighed_aio = AsyncClient(
-            self._api_client, AwaitingFace(self.preflight, whose), passes_uncovered=self._passes_uncovered
-        )
+        self._face = BlockingFace(self.preflight, whose)
+        self._weighed = _over(self._api_client, self._face, WeighedModels, WeighedCaches, WeighedBatches)
+        self._weighed_aio = AsyncClient(self._api_client, AwaitingFace(self.preflight, whose))
 
     @property
     def models(self) -> WeighedModels:
@@ -109,11 +109,10 @@ class Client(genai.Client):
 class AsyncClient(PlainAsyncClient):
     """As `client.aio`."""
 
-    def __init__(self, api_client: Any, face: AwaitingFace, *, passes_uncovered: bool) -> None:
+    def __init__(self, api_client: Any, face: AwaitingFace) -> None:
         super().__init__(api_client)
-        self._passes_uncovered = passes_uncovered
-        kinds = (AsyncWeighedModels, AsyncWeighedCaches, AsyncWeighedBatches)
-        self._weighed = _over(api_client, face, *kinds, passes_uncovered=passes_uncovered)
+        self._face = face
+        self._weighed = _over(api_client, face, AsyncWeighedModels, AsyncWeighedCaches, AsyncWeighedBatches)
 
     @property
     def models(self) -> AsyncWeighedModels:
@@ -131,12 +130,10 @@ class AsyncClient(PlainAsyncClient):
         return batches
 
 
-def _over(
-    api_client: Any, face: Any, models: Any, caches: Any, batches: Any, *, passes_uncovered: bool
-) -> dict[str, Any]:
+def _over(api_client: Any, face: Any, models: Any, caches: Any, batches: Any) -> dict[str, Any]:
     made = {"models": models(api_client), "caches": caches(api_client), "batches": batches(api_client)}
     for one in made.values():
-        one._face, one._passes_uncovered = face, passes_uncovered
+        one._face = face
     return made
 
 
@@ -145,11 +142,14 @@ def _arguments(account: Account, given: dict[str, Any]) -> dict[str, Any]:
     if any(given.get(name) is not None for name in ("api_key", "credentials", "vertexai", "enterprise", "project")):
         return given
     told = dict(given)
-    if account.backend is Backend.VERTEX:
-        told |= {"vertexai": True, "project": account.project, "location": account.location}
-    else:
-        credential = credential_of(account)
-        told["api_key"] = credential.hidden()[0] if isinstance(credential, ApiKey) else None
+    credential = credential_of(account)
+    if isinstance(credential, ApiKey):
+        told["api_key"] = credential.hidden()[0]
+    if account.backend is Backend.DEVELOPER:
+        return told | {"vertexai": False}  # left out, a variable of the environment would say
+    told["vertexai"] = True
+    if account.project is not None:
+        told |= {"project": account.project, "location": account.location or "global"}
     return told
 
 

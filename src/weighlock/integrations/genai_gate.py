@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from weighlock import context
 from weighlock.converters import genai_types
@@ -21,6 +21,7 @@ from weighlock.settling import usage_in
 
 T = TypeVar("T")
 Send = Callable[[PreparedRequest], Awaitable[T]]
+Uncovered = Literal["refuse", "pass"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Whose:
     tenant: str | None = None
     session: str | None = None
     backend: Backend = Backend.DEVELOPER
+    uncovered: Uncovered | None = None
+    """Entry points that are not weighed; as the endpoint's mode has it, where nobody says."""
 
     def said(self) -> dict[str, Any]:
         """As `prepare` takes it."""
@@ -50,7 +53,7 @@ class Face(Protocol):
     whose: Whose
 
     async def prepare(
-        self, contents: Any, config: Any = None, *, model: str, holds: bool = True
+        self, contents: Any, config: Any = None, *, model: str, holds: bool = True, refuses: bool = True
     ) -> PreparedRequest: ...
 
     async def settle(
@@ -66,9 +69,11 @@ class BlockingFace:
     def __init__(self, preflight: Preflight, whose: Whose) -> None:
         self.preflight, self.whose = preflight, whose
 
-    async def prepare(self, contents: Any, config: Any = None, *, model: str, holds: bool = True) -> PreparedRequest:
-        parsed = genai_types.parse(contents, config, model=model)  # never a body of REST JSON
-        return self.preflight.prepare(parsed, model=model, holds=holds, **self.whose.said())
+    async def prepare(
+        self, contents: Any, config: Any = None, *, model: str, holds: bool = True, refuses: bool = True
+    ) -> PreparedRequest:
+        said, parsed = self.whose.said(), genai_types.parse(contents, config, model=model)  # never a REST body
+        return self.preflight.prepare(parsed, model=model, holds=holds, refuses=refuses, **said)
 
     async def settle(
         self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None, partial: bool = False
@@ -86,9 +91,11 @@ class AwaitingFace:
     def __init__(self, preflight: Preflight, whose: Whose) -> None:
         self.preflight, self.whose = preflight, whose
 
-    async def prepare(self, contents: Any, config: Any = None, *, model: str, holds: bool = True) -> PreparedRequest:
-        parsed = genai_types.parse(contents, config, model=model)
-        return await self.preflight.aprepare(parsed, model=model, holds=holds, **self.whose.said())
+    async def prepare(
+        self, contents: Any, config: Any = None, *, model: str, holds: bool = True, refuses: bool = True
+    ) -> PreparedRequest:
+        said, parsed = self.whose.said(), genai_types.parse(contents, config, model=model)  # never a REST body
+        return await self.preflight.aprepare(parsed, model=model, holds=holds, refuses=refuses, **said)
 
     async def settle(
         self, ready: PreparedRequest, answer: Any = None, *, error: BaseException | None = None, partial: bool = False

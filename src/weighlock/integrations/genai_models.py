@@ -7,13 +7,11 @@ which are private: `genai_contract` looks whether they still are what is relied 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from google.genai import types
 from google.genai.models import AsyncModels, Models
 
-from weighlock.errors import BudgetError
 from weighlock.integrations.genai_contract import MODELS, uncovered
 from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered, finished
 from weighlock.integrations.genai_uncovered import guard
@@ -55,8 +53,10 @@ class WeighedModels(Models):
                 chunk = next(chunks, None)
             whole = True
         finally:
-            _close(chunks)
-            run(call.settle(partial=not whole))
+            try:
+                _close(chunks)
+            finally:
+                run(call.settle(partial=not whole))
 
     def escalate(
         self, response: types.GenerateContentResponse, parts: Iterable[int | str]
@@ -86,10 +86,9 @@ class WeighedModels(Models):
         return run(flow())
 
     def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
-        """What the request would count as it would be sent; nothing is held."""
-        with suppress(BudgetError):  # a question costs nothing, whatever the limits say
-            contents = run(self._face.prepare(contents, model=model, holds=False)).contents
-        return super().count_tokens(model=model, contents=contents, config=config)
+        """What the contents would count as they would be sent, over a limit too; nothing is held."""
+        ready = run(self._face.prepare(contents, model=model, holds=False, refuses=False))
+        return super().count_tokens(model=model, contents=ready.contents, config=config)
 
     def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
         ready = run(self._face.prepare(contents, model=model, holds=False))
@@ -153,10 +152,9 @@ class AsyncWeighedModels(AsyncModels):
         return await finished(call, send)
 
     async def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
-        """What the request would count as it would be sent; nothing is held."""
-        with suppress(BudgetError):
-            contents = (await self._face.prepare(contents, model=model, holds=False)).contents
-        return await super().count_tokens(model=model, contents=contents, config=config)
+        """As `client.models.count_tokens`."""
+        ready = await self._face.prepare(contents, model=model, holds=False, refuses=False)
+        return await super().count_tokens(model=model, contents=ready.contents, config=config)
 
     async def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
         ready = await self._face.prepare(contents, model=model, holds=False)

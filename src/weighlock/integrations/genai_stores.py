@@ -37,7 +37,6 @@ class WeighedBatches(Batches):
     """As `client.batches`."""
 
     _face: BlockingFace
-    _passes_uncovered: bool
 
     def create(self, *, model: str, src: Any, config: Any = None) -> types.BatchJob:
         inlined = run(_inlined(self, model, src))
@@ -48,7 +47,6 @@ class AsyncWeighedBatches(AsyncBatches):
     """As `client.aio.batches`."""
 
     _face: AwaitingFace
-    _passes_uncovered: bool
 
     async def create(self, *, model: str, src: Any, config: Any = None) -> types.BatchJob:
         inlined = await _inlined(self, model, src)

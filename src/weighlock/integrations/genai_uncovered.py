@@ -8,6 +8,8 @@ from functools import wraps
 from typing import Any
 
 from weighlock.errors import UncoveredCall
+from weighlock.integrations.genai_gate import Face
+from weighlock.settings import Mode
 
 _log = logging.getLogger("weighlock")
 _told: set[str] = set()
@@ -22,12 +24,12 @@ def guard(ours: type, plain: type, names: Iterable[str], prefix: str) -> None:
 
 
 def demand_allowed(holder: Any, name: str) -> None:
-    """Does nothing where the client lets uncovered entry points pass.
+    """Does nothing where the client, or else the endpoint of this moment, lets uncovered entry points pass.
 
     Raises:
         UncoveredCall: it does not.
     """
-    if not holder._passes_uncovered:
+    if not _passes(holder._face):
         raise UncoveredCall(
             f"{name} is not weighed and would pass every budget by; use a plain genai.Client for it, "
             "or allow it (weighlock.Client(uncovered='pass'))",
@@ -36,6 +38,12 @@ def demand_allowed(holder: Any, name: str) -> None:
     if name not in _told:
         _told.add(name)
         _log.warning("%s is not weighed: its requests pass every limit and budget by", name)
+
+
+def _passes(face: Face) -> bool:
+    if face.whose.uncovered is not None:
+        return face.whose.uncovered == "pass"
+    return face.preflight.settings.endpoint(face.whose.said()["endpoint"]).mode is Mode.OBSERVE
 
 
 def _property(plain: property, name: str) -> property:

@@ -71,6 +71,8 @@ def _source(source: Any) -> tuple[bytes | Path | BinaryIO, object, str | None]:
     file: Any = next(filter(_is_file, held), source)
     if not _is_file(file):
         raise TypeError(f"a medium is bytes, a path, a binary file or an upload, not {type(source).__name__}")
+    if getattr(file, "closed", False):
+        raise InputError("a medium's file is closed: keep it open until it is sent")
     if not file.seekable():
         raise InputError("a medium's file has to seek: read it into a temporary file first")
     name = getattr(source, "filename", None) or getattr(source, "name", None)
