@@ -55,8 +55,8 @@ class Fitted:
     plan: Plan
     works: Mapping[int, Work]
     """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
-    obstacles: tuple[Obstacle, ...] = ()
-    """Why no part gets lighter still."""
+    untaken: tuple[Obstacle, ...] = ()
+    """Why no lever goes further on a part, or did not move at all."""
     made: Mapping[int, Made] = field(default_factory=lambda: MappingProxyType({}))
     """What came of the works, by the same part."""
     files: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
@@ -106,6 +106,11 @@ class Fitted:
     def fits(self) -> bool:
         """Whether the endpoint admits it: every limit holds by the high estimate, and nothing in it is unknown."""
         return self.verdict.decision is Decision.ADMIT
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Why no part gets lighter still."""
+        return tuple(one for one in self.untaken if not one.idle)
 
     @property
     def refusal(self) -> str | None:
@@ -269,6 +274,11 @@ class Fitted:
             "not_available": [
                 {"part": one.part, "lever": one.lever and one.lever.value, "words": one.words, "knob": one.knob}
                 for one in self.obstacles
+            ],
+            "not_needed": [
+                {"part": one.part, "lever": one.lever and one.lever.value, "words": one.words}
+                for one in self.untaken
+                if one.idle
             ],
             "works": _works(self.works),
             "made": [

@@ -13,7 +13,7 @@ from weighlock.planning.carrying import Action
 from weighlock.planning.conversation import plan_conversation, stages
 from weighlock.planning.cost import Prices
 from weighlock.planning.levers import CutBy, LocalWork, Shaping, is_visual
-from weighlock.planning.obstacles import obstacles
+from weighlock.planning.obstacles import untaken
 from weighlock.planning.placement import Placements, place, put
 from weighlock.planning.plan import filled_after
 from weighlock.planning.rewrite import rewritten
@@ -75,7 +75,7 @@ def fit(
         after=after,
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
-        obstacles=obstacles(plan, scales.rules, shaping),
+        untaken=untaken(plan, scales.rules, shaping),
         shaped=tuple(parts),
         original=request,
         screening=screening,
@@ -132,7 +132,7 @@ def wire_only(fitted: Fitted, scales: Scales) -> Fitted:
     told = fitted.before if fitted.before.counted is not None else None
     confinement = fitted.before.confinement
     wire = fit(fitted.original, screened, fitted.screening, examined, scales, confinement, shaping, told)
-    return replace(wire, obstacles=obstacles(wire.plan, scales.rules, scales.shaping))
+    return replace(wire, untaken=untaken(wire.plan, scales.rules, scales.shaping))
 
 
 def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart]) -> Request:

@@ -176,5 +176,7 @@ def _explained(fitted: Fitted) -> Iterator[Text]:
         yield Text(printable(f"Tried, not needed: {names}: {step_in_words(step)} ({saved})"), style="dim")
     for words in fitted.obstacles_in_words(fitted.obstacles):
         yield Text(printable(f"No further: {words}"), style="dim")
-    if not fitted.plan.passed and not fitted.obstacles:
+    for words in fitted.obstacles_in_words([one for one in fitted.untaken if one.idle]):
+        yield Text(printable(f"Not moved: {words}"), style="dim")
+    if not fitted.plan.passed and not fitted.untaken:
         yield Text("Nothing else was tried.", style="dim")

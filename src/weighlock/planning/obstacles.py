@@ -1,4 +1,4 @@
-"""Why a plan goes no further: the floors, pins and settings a lever stops at, part by part. Pure."""
+"""Why a plan goes no further: what each lever stops at, part by part, or that it was not called upon. Pure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Obstacle:
     words: str
     knob: str | None = None
     """The endpoint's setting that stands in the way; `None` where it is the model or the media."""
+    idle: bool = False
+    """Whether nothing stands in the way of it: it was not needed, or is of no use to what is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +42,18 @@ class _Count:
 
 def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle, ...]:
     """What keeps each medium, as the plan has it, from becoming lighter."""
+    return tuple(one for one in untaken(plan, rules, shaping) if not one.idle)
+
+
+def untaken(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle, ...]:
+    """Of each medium, as the plan has it, why each lever that means something to it goes no further, or not at all."""
     found: list[Obstacle] = []
     wishes = [_cut(wish) if isinstance(plan.works.get(at), ImageWork) else wish for at, wish in enumerate(plan.wishes)]
     pairs = list(zip(plan.parts, wishes, strict=True))
     held = any(wish.pinned and is_visual(part) for part, wish in pairs)
     over = {check.name for check in plan.verdict.over}
     of_bytes, of_tokens = "bytes" in over, bool(over - {"bytes", "media_parts"})
+    told = {(step.lever, at) for step in (*plan.steps, *plan.passed) for at in step.parts}
     for at, (part, wish) in enumerate(pairs):
         if part.error is not None or part.examined.modality in (None, Modality.TEXT):
             continue
@@ -54,10 +62,27 @@ def obstacles(plan: Plan, rules: ModelRules, shaping: Shaping) -> tuple[Obstacle
             continue
         count = _Count(tokens=of_tokens or not of_bytes, bytes=of_bytes)
         for lever in Lever:
-            if _applies(lever, part, wish, rules, count) and not _gives(lever, part, rules, shaping, wish, count):
+            applies = _applies(lever, part, wish, rules, count)
+            if applies and not _gives(lever, part, rules, shaping, wish, count):
                 words, knob = _stop(lever, part, wish, rules, shaping, count, request_held=held)
                 found += [Obstacle(part=at, lever=lever, words=words, knob=knob)] if words else []
+            elif (lever, at) not in told and (words := _idle(lever, part, shaping, count, applies=applies)):
+                found.append(Obstacle(part=at, lever=lever, words=words, idle=True))
     return tuple(found)
+
+
+def _idle(lever: Lever, part: Weighed, shaping: Shaping, count: _Count, *, applies: bool) -> str:
+    """Why a lever that could be moved is not, or that it would be of no use; no words where it means nothing."""
+    if applies:
+        return "not needed"
+    if lever in (Lever.RESOLUTION, Lever.FPS) and not count.tokens:
+        means = is_visual(part) if lever is Lever.RESOLUTION else isinstance(part.examined.facts, VideoFacts)
+        return "saves no bytes" if means else ""
+    if lever is not Lever.REENCODE or lever not in shaping.levers:
+        return ""
+    return (
+        "saves nothing" if count.bytes or isinstance(part.examined.facts, ImageFacts) else "no limit of bytes is over"
+    )
 
 
 def _cut(wish: Wish) -> Wish:

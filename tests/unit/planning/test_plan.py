@@ -17,7 +17,7 @@ from weighlock.planning.levers import EVERY_LEVER, Floor, Lever, LocalWork, Shap
 from weighlock.planning.limits import Limits
 from weighlock.planning.load import Load
 from weighlock.planning.moves import Why
-from weighlock.planning.obstacles import obstacles
+from weighlock.planning.obstacles import obstacles, untaken
 from weighlock.planning.plan import filled_after, moves_to_keep, plan
 from weighlock.planning.steps import Plan, Wish
 from weighlock.planning.weigh import Weighed, weigh
@@ -120,6 +120,28 @@ def test_no_part_gets_worse_as_the_budget_grows(model: str, request: pytest.Fixt
         assert controls.span_s(240) >= 20
     assert not plans[0].fits
     assert not plans[-1].steps
+
+
+@pytest.mark.parametrize("limits", [Limits(), LIMITS, Limits(prompt_tokens=5_000), Limits(prompt_tokens=100)])
+@pytest.mark.parametrize("levers", [EVERY_LEVER, (Lever.CLIP,), ()])
+@pytest.mark.parametrize("model", ["rules", "old_rules"])
+def test_every_lever_moved_or_says_why_it_did_not(
+    model: str, limits: Limits, levers: tuple[Lever, ...], request: pytest.FixtureRequest
+) -> None:
+    rules: ModelRules = request.getfixturevalue(model)
+    shaping = replace(TRIAGE, levers=levers)
+
+    _, made = triage(rules, limits, shaping=shaping)
+
+    left = untaken(made, rules, shaping)
+    told = {(one.part, one.lever) for one in left}
+    told |= {(at, step.lever) for step in (*made.steps, *made.passed) for at in step.parts}
+    film = {(RECORDING, lever) for lever in (Lever.RESOLUTION, Lever.FPS, Lever.CLIP, Lever.DROP_AUDIO)}
+    assert told >= {(SCREENSHOT, Lever.RESOLUTION), *film}
+    assert all(one.words for one in left)
+    assert [one for one in left if not one.idle] == list(obstacles(made, rules, shaping))
+    if limits == Limits() and levers == EVERY_LEVER:
+        assert {one.words for one in left if one.part == RECORDING and one.idle} >= {"not needed"}
 
 
 def test_the_impossible_is_as_light_as_it_gets_and_says_what_stops_it(rules: ModelRules) -> None:
