@@ -17,8 +17,10 @@ import pi_heif
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from weighlock.codecs import pillow_colour, pillow_write
+from weighlock.codecs.jpeg import refuse_many_scans
 from weighlock.codecs.kinds import picture_formats
 from weighlock.codecs.outcome import Outcome
+from weighlock.codecs.pieces import Reader
 from weighlock.errors import InputError, MalformedMedia, MediaTooLarge, UnsupportedMedia
 from weighlock.media.image_sizes import fitted, within
 from weighlock.media.work import ImageWork
@@ -64,12 +66,14 @@ def make(
 
     Raises:
         MalformedMedia: truncated or broken.
-        MediaTooLarge: more than `max_pixels`, or `work.max_bytes` cannot be met.
+        MediaTooLarge: more than `max_pixels`, more scans than any encoder writes, or `work.max_bytes` cannot be met.
         UnsupportedMedia: a format, a frame or a region that is not there.
     """
     _ready()
     formats = _ALSO_READ.get(mime) or picture_formats(mime)
     with _bounded(max_pixels), _typed(formats[0]):
+        if "JPEG" in formats:
+            refuse_many_scans(Reader(source))
         source.seek(0)
         with Image.open(source, formats=formats) as image:
             _check_size(image, max_pixels)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 
+from weighlock.codecs.jpeg import EOI, SOS, end_of_scan, segment
 from weighlock.codecs.pieces import Piece, Reader, length
 from weighlock.errors import MalformedMedia
 from weighlock.mime import exif
@@ -16,8 +16,7 @@ _WINDOW = 1 << 20
 _BEHIND = "{:,} bytes behind the picture were left out"
 _CUT_OFF = "it is cut off; what there is of the picture stayed"
 
-_EOI, _SOS, _COM, _APP0, _APP1, _APP2, _APP14, _APP15 = 0xD9, 0xDA, 0xFE, 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
-_MARKER = re.compile(rb"\xff+[^\x00\x01\xff\xd0-\xd8]", re.DOTALL)
+_COM, _APP0, _APP1, _APP2, _APP14, _APP15 = 0xFE, 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
 _KEPT_SEGMENTS = {_APP0: b"JFIF\0", _APP2: b"ICC_PROFILE\0", _APP14: b"Adobe"}
 
 _PNG_HEAD = b"\x89PNG\r\n\x1a\n"
@@ -47,10 +46,10 @@ def jpeg(reader: Reader, *, keep_orientation: bool = True) -> tuple[list[Piece],
     pieces: list[Piece] = [range(2)]
     turned, insert_at, at = 1, 1, 2
     for _ in range(_MAX_PARTS):
-        marker, begin, end = _segment(reader, at)
+        marker, begin, end = segment(reader, at)
         if marker is None:
             return _with_orientation(pieces, insert_at, turned), [_CUT_OFF]
-        if marker == _EOI:
+        if marker == EOI:
             pieces.append(b"\xff\xd9")
             behind = reader.size - end
             return _with_orientation(pieces, insert_at, turned), [_BEHIND.format(behind)] if behind else []
@@ -61,39 +60,10 @@ def jpeg(reader: Reader, *, keep_orientation: bool = True) -> tuple[list[Piece],
             if marker == _APP0:
                 insert_at = len(pieces)
         at = end
-        if marker == _SOS:
-            at = _end_of_scan(reader, end)
+        if marker == SOS:
+            at = end_of_scan(reader, end)
             pieces.append(range(end, at))
     raise MalformedMedia(f"more than {_MAX_PARTS:,} segments")
-
-
-def _segment(reader: Reader, at: int) -> tuple[int | None, int, int]:
-    """The next marker at or behind `at` and where its segment begins and ends; what lies between belongs to nothing."""
-    begin = _end_of_scan(reader, at)
-    head = reader.at(begin, 4)
-    if len(head) < 2:
-        return None, begin, reader.size
-    marker = head[1]
-    if marker == _EOI:
-        return marker, begin, begin + 2
-    size = int.from_bytes(head[2:4], "big")
-    if len(head) < 4 or begin + 2 + size > reader.size:
-        return None, begin, reader.size
-    if size < 2:
-        raise MalformedMedia(f"a segment of {size} bytes")
-    return marker, begin, begin + 2 + size
-
-
-def _end_of_scan(reader: Reader, at: int) -> int:
-    """Where the next marker that ends compressed data stands: its `ff`; the end of the file where there is none."""
-    while at < reader.size:
-        window = reader.at(at, _WINDOW)
-        if found := _MARKER.search(window):
-            return at + found.end() - 2
-        at += len(window) if len(window) < 2 or window[-1] != 0xFF else len(window) - 1
-        if len(window) == 1:
-            break
-    return reader.size
 
 
 def _kept(reader: Reader, marker: int, begin: int) -> bool:

@@ -550,6 +550,17 @@ def test_a_frame_that_is_larger_than_the_first_is_held_to_the_bound() -> None:
         made(data, "image/tiff", frame=1, max_pixels=1_000_000)
 
 
+def test_a_jpeg_of_more_scans_than_any_encoder_writes_is_refused_and_what_stands_behind_a_picture_is_none() -> None:
+    bomb, begin = media.jpeg_of_many_scans((3000, 3000), 1000), time.process_time()
+
+    with pytest.raises(MediaTooLarge, match="a JPEG of more than 100 scans"):
+        made(bomb, "image/jpeg", max_width_px=64)
+    assert time.process_time() - begin < 0.5
+
+    picture, _, _ = made(media.jpeg_of_many_scans((64, 64), 80) + b"\xff\xda" * 500, "image/jpeg", max_width_px=32)
+    assert picture.size == (32, 32)
+
+
 def test_text_that_unpacks_to_much_is_not_unpacked() -> None:
     with pytest.raises(MalformedMedia):
         made(media.ztxt_bomb(1 << 26), "image/png")
