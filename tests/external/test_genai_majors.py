@@ -16,7 +16,11 @@ pytestmark = pytest.mark.external
 PROJECT = Path(__file__).parents[2]
 TESTS = {
     "2.30": ["tests/unit/converters/test_genai_types.py"],
-    "2.34": ["tests/unit/converters/test_genai_types.py", "tests/integration/test_client.py"],
+    "2.34": [
+        "tests/unit/converters/test_genai_types.py",
+        "tests/integration/test_client.py",
+        "tests/integration/test_client_entry_points.py",
+    ],
 }
 
 

@@ -18,15 +18,20 @@ _CALLERS = {
 _TAKEN = {"model", "contents", "config"}
 CLIENT = frozenset(
     {"models", "chats", "caches", "batches"}
-    | {"aio", "files", "auth_tokens", "operations", "vertexai", "close", "aclose"}
-    | {"file_search_stores", "webhooks", "environments", "credentials", "voices"}
+    | {"aio", "files", "operations", "vertexai", "close", "aclose"}
+    | {"webhooks", "environments", "credentials", "voices"}
 )
-"""Attributes of a client whose requests go through the line, and those through which no model is asked."""
+"""Attributes of a client whose requests go through the line, and those through which no model is asked.
+
+Not `auth_tokens`, with which others ask one past every budget, nor `file_search_stores`, which embed what is put there.
+"""
 MODELS = frozenset(
     {"generate_content", "generate_content_stream", "count_tokens", "embed_content"}
     | {"compute_tokens", "delete", "get", "list", "update", "vertexai"}
 )
 """The same of `models`."""
+CACHES = frozenset({"create", "delete", "get", "list", "update", "vertexai"})
+"""The same of `caches`."""
 BATCHES = frozenset({"create", "cancel", "delete", "get", "list", "vertexai"})
 """The same of `batches`."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from google.genai import types
 from google.genai.batches import AsyncBatches, Batches
 from google.genai.caches import AsyncCaches, Caches
 
-from weighlock.integrations.genai_contract import BATCHES, uncovered
+from weighlock.integrations.genai_contract import BATCHES, CACHES, uncovered
 from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Face
 from weighlock.integrations.genai_uncovered import demand_allowed, guard
 from weighlock.io import run
@@ -78,6 +78,8 @@ async def _inlined(holder: WeighedBatches | AsyncWeighedBatches, model: str, src
     Raises:
         UncoveredCall: its requests are in a file, where nobody weighs them.
     """
+    if isinstance(src, Mapping):
+        src = types.BatchJobSource.model_validate(src)
     if isinstance(src, types.BatchJobSource) and src.inlined_requests:
         requests = await _each(holder._face, model, src.inlined_requests)
         return src.model_copy(update={"inlined_requests": requests})
@@ -96,5 +98,7 @@ async def _each(face: Face, model: str, requests: Sequence[Any]) -> list[types.I
     return found
 
 
+guard(WeighedCaches, Caches, uncovered(Caches, CACHES), "caches.")
+guard(AsyncWeighedCaches, AsyncCaches, uncovered(AsyncCaches, CACHES), "aio.caches.")
 guard(WeighedBatches, Batches, uncovered(Batches, BATCHES), "batches.")
 guard(AsyncWeighedBatches, AsyncBatches, uncovered(AsyncBatches, BATCHES), "aio.batches.")
