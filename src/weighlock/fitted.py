@@ -318,7 +318,7 @@ class Fitted:
             "parts": list(step.parts),
             "sources": [self.before.parts[at].examined.label for at in step.parts],
             "request_wide": step.request_wide,
-            "words": step.words,
+            "words": step.told,
             "before": asdict(step.before),
             "after": asdict(step.after),
             "saved": asdict(step.saved),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,19 @@ def test_a_line_a_request_and_no_content_in_it(wire: Wire, tmp_path: Path, await
     assert (let_go["codes"], let_go["billed"]) == (["not_sent"], None)
     assert (refused["outcome"], refused["codes"][0]) == ("refused", "budget_exceeded")
     assert refused["held"] == {}
+
+
+def test_no_name_of_a_file_where_one_resolution_holds_for_all_of_a_request(tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "limits: {prompt_tokens: 600}")
+    known = replace(known, default=replace(known.default, model="gemini-2.5-flash"))
+    shot, film = tmp_path / f"{CANARY}.png", tmp_path / f"{CANARY}.mp4"
+    shot.write_bytes(media.picture((1920, 1080)))
+    film.write_bytes(films.film(30.0, fps=5))
+    with Face(known, awaits=False) as face:
+        face.release(face.prepare(["what is it?", weighlock.media(shot), weighlock.media(film)]))
+    (line,) = lines(log)
+    assert line["steps"][0]["words"] == "the request's resolution low"
+    assert CANARY not in log.read_text()
 
 
 def test_a_log_that_cannot_be_written_stops_nobody(

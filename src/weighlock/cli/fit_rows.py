@@ -167,8 +167,7 @@ def worst_of(fitted: Fitted) -> Confidence:
 
 def step_in_words(step: Step) -> str:
     """`fps 0.5`; of a level of the whole request without what it lowers beside."""
-    words, _, _ = step.words.partition(":") if step.request_wide else (step.words, "", "")
-    return f"{words}, by work on its bytes" if step.local else words
+    return f"{step.words}, by work on its bytes" if step.local else step.words
 
 
 def _why(fitted: Fitted, step: Step, at: int) -> str:

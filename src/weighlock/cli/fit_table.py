@@ -57,7 +57,7 @@ def _below(fitted: Fitted, legend: str) -> Iterator[Text]:
     yield from scale_lines(after.scale, "", legend)
     for step in fitted.plan.steps:
         if step.request_wide:
-            yield Text(printable(f"{step.words[:1].upper()}{step.words[1:]}."), style="yellow")
+            yield Text(printable(f"{step.told[:1].upper()}{step.told[1:]}."), style="yellow")
     if fitted.cached is not None:
         yield _cache(fitted, fitted.cached)
     yield from shortened([*_put_right(fitted)], _MOST_LINES)

@@ -36,6 +36,7 @@ class Step:
     parts: tuple[int, ...]
     request_wide: bool
     words: str
+    """What is done, without a name of any medium: it is logged."""
     before: Tally
     """Of the parts it touches."""
     after: Tally
@@ -46,6 +47,13 @@ class Step:
     """Whether it changes what an earlier turn sent, so that the prompt cache no longer matches from there on."""
     saved_bytes: int = 0
     """What it takes off the stored size of the media; below zero where it may come to more."""
+    beside: str = ""
+    """Of the whole request: which media it lowers, by name. For whoever reads the receipt."""
+
+    @property
+    def told(self) -> str:
+        """In full, names included."""
+        return f"{self.words}: {self.beside}" if self.beside else self.words
 
     @property
     def saved(self) -> Tally:

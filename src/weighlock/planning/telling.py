@@ -83,13 +83,14 @@ class _Telling:
             lever=move.lever,
             parts=tuple(touched),
             request_wide=move.request_wide,
-            words=" / ".join(sorted(words)) + (self._beside(move, touched) if move.request_wide else ""),
+            words=" / ".join(sorted(words)),
             before=Tally.of(before[at].total for at in touched),
             after=Tally.of(after[at].total for at in touched),
             local=any(rung.local for rung in move.rungs if rung),
             why=move.why,
             breaks_prefix=move.why is Why.NEEDED and any(self.wishes[at].earlier is not None for at in move.unit),
             saved_bytes=size(before[at] for at in touched) - size(after[at] for at in touched),
+            beside=self._beside(move, touched) if move.request_wide else "",
         )
 
     def _beside(self, move: Move, touched: Sequence[int]) -> str:
@@ -103,7 +104,7 @@ class _Telling:
             if RESOLUTIONS.index(self.shaping.floor(one.modality).resolution) < RESOLUTIONS.index(level)
         ]
         floors = f"; {', '.join(below)} below its floor, for the model knows no resolution of a part" if below else ""
-        return f": lowers {names}{floors}"
+        return f"lowers {names}{floors}"
 
 
 def _harsher(needed: Sequence[Move], tried: Sequence[Move]) -> list[Move]:

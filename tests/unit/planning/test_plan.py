@@ -92,8 +92,9 @@ def test_where_only_the_request_has_a_resolution_the_step_says_the_screenshot_fe
     assert media_tokens(made.parts) * 15 <= media_tokens(before)
     (step,) = [step for step in made.steps if step.request_wide]
     assert step.parts == (SCREENSHOT, RECORDING)
-    assert "lowers screenshot.png, recording.mp4" in step.words
-    assert "screenshot.png below its floor" in step.words
+    assert "lowers screenshot.png, recording.mp4" in step.told
+    assert "screenshot.png below its floor" in step.told
+    assert ".png" not in step.words
 
 
 def test_a_pinned_screenshot_keeps_the_resolution_of_the_whole_request(old_rules: ModelRules) -> None:
