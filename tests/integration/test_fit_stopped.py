@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -62,8 +63,11 @@ class Running:
 
     def spooled(self) -> bool:
         """Whether it holds a nameless file open."""
-        links = [str(one.readlink()) for one in Path(f"/proc/{self.process.pid}/fd").iterdir() if one.is_symlink()]
-        return any(link.startswith(self.spool) for link in links)
+        for one in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed since it was listed
+                if str(one.readlink()).startswith(self.spool):
+                    return True
+        return False
 
     def is_making(self) -> bool:
         """Whether something is being made: the file it goes to is open, and a child is busy for longer than a probe."""
