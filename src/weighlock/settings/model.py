@@ -21,6 +21,7 @@ from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWor
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
+from weighlock.settings.serving import Serving
 from weighlock.uploads.policy import UploadPolicy
 from weighlock.written import listed, quoted
 
@@ -258,6 +259,7 @@ class Settings:
     pricing: Contract = field(default_factory=Contract)
     encoding: Encoding = field(default_factory=Encoding)
     """How films and sound are encoded, where they have to be."""
+    service: Serving = field(default_factory=Serving)
     rules_overlay: Path | None = None
     files: tuple[Path, ...] = field(default=(), compare=False)
     """Every file read, the main one first."""
