@@ -25,14 +25,14 @@ _BASE_URLS = {Backend.DEVELOPER: "GOOGLE_GEMINI_BASE_URL", Backend.VERTEX: "GOOG
 
 
 def service_of(account: Account, io: Io, *, base_url: str | None = None) -> Service:
-    """The account's service. `base_url` leads to a gateway or an emulator; else the SDK's variable, else Google.
+    """The account's service. `base_url` leads to a gateway or an emulator; else the account's, the SDK's variable, Google.
 
     Raises:
         ConfigError: no key where the account says it is, or an address that is none.
     """
     target = Target(
         backend=account.backend,
-        base_url=base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
+        base_url=base_url or account.base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
         project=account.project,
         location=account.location,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -45,6 +46,13 @@ def _variable(value: str) -> str:
     # Upper case only: a key pasted here by mistake has lower-case letters, and must be neither kept nor repeated.
     if not _VARIABLE.match(value) or without_keys(value) != value:
         raise ValueError("must be the name of a variable, such as GEMINI_API_KEY; a key itself is never written here")
+    return value
+
+
+def _base_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError("must be https://host or https://host/path, without a login or a query")
     return value
 
 
@@ -96,6 +104,7 @@ ClipText = Annotated[
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
 TimeZone = Annotated[str, AfterValidator(_timezone)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
 Level = Literal["low", "medium", "high", "ultra_high"]
 
 

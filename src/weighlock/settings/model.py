@@ -102,6 +102,8 @@ class Account:
     project: str | None = None
     location: str | None = None
     """Vertex location; `None` is the global endpoint."""
+    base_url: str | None = None
+    """A gateway or an emulator in the place of Google's own address."""
 
 
 BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")

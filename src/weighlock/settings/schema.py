@@ -18,6 +18,7 @@ from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
 from weighlock.request import Backend, Content
 from weighlock.settings.fields import (
+    BaseUrl,
     ClipText,
     Count,
     KeepCopies,
@@ -56,6 +57,7 @@ class AccountSection(Section):
     api_key_file: str | None = Field(None, description="File that holds the key.")
     project: str | None = Field(None, description="Google Cloud project (Vertex).")
     location: str | None = Field(None, description="Vertex location; left out, the global endpoint.")
+    base_url: BaseUrl | None = Field(None, description="A gateway in the place of Google's own address.")
 
     @model_validator(mode="after")
     def _consistent(self) -> AccountSection:

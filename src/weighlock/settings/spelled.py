@@ -109,7 +109,7 @@ def _history_document(history: History) -> dict[str, Any]:
 
 
 def _account_document(account: Account) -> dict[str, Any]:
-    names = ("backend", "api_key_env", "api_key_file", "project", "location")
+    names = ("backend", "api_key_env", "api_key_file", "project", "location", "base_url")
     return {name: value for name in names if (value := getattr(account, name)) is not None}
 
 
