@@ -25,7 +25,7 @@ _BASE_URLS = {Backend.DEVELOPER: "GOOGLE_GEMINI_BASE_URL", Backend.VERTEX: "GOOG
 
 
 def service_of(account: Account, io: Io, *, base_url: str | None = None) -> Service:
-    """The account's service. `base_url` leads to a gateway or an emulator; else the account's, the SDK's variable, Google.
+    """The account's service. `base_url` leads to a gateway; else the account's own, the SDK's variable, Google.
 
     Raises:
         ConfigError: no key where the account says it is, or an address that is none.

@@ -30,6 +30,8 @@ _COMMANDS = {
     "upload": "bring files to the service once, and tell how to refer to them",
     "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "demo": "the whole line on one bug report, offline: what it saves, and what it refuses",
+    "serve": "a Gemini-compatible proxy with all of this in front of every request, for any language",
+    "keys": "a key for a client of the proxy",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",

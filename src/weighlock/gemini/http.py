@@ -152,7 +152,7 @@ class Service:
         return f"Service({self.target.backend}, {self._credential!r})"
 
     async def credentials(self, *, fresh: bool = False) -> Mapping[str, str]:
-        """The headers that say who asks; with `fresh`, a token other than the last one. Raises what `Credential` does."""
+        """The headers that say who asks; with `fresh`, by another token than the last one. Raises as `Credential`."""
         return {} if self._credential is None else await self._credential.headers(self.io, fresh=fresh)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -282,6 +282,23 @@ class Settings:
             raise ConfigError(
                 f"unknown endpoint {quoted(name)}; {suggest(name, self.endpoints)}", endpoint=name
             ) from None
+
+    def asking(self, base_url: str, api_key_env: str | None = None) -> Settings:
+        """With every account behind one address; with `api_key_env`, its key is there for all of them."""
+        accounts = {name: replace(one, base_url=base_url) for name, one in self.accounts.items()}
+        if api_key_env is not None:
+            accounts = {
+                name: replace(one, api_key_env=api_key_env, api_key_file=None) for name, one in accounts.items()
+            }
+        default, *endpoints = (
+            replace(one, account=accounts[one.account.name]) for one in (self.default, *self.endpoints.values())
+        )
+        return replace(
+            self,
+            accounts=MappingProxyType(accounts),
+            default=default,
+            endpoints=MappingProxyType({one.name: one for one in endpoints}),
+        )
 
     def tenant(self, name: str) -> Windows:
         """The budgets of a tenant; those of each, where it is not named."""

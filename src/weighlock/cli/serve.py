@@ -1,0 +1,95 @@
+"""`weighlock serve`: the Gemini-compatible proxy, and beside it who runs it can see what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weighlock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from weighlock.service.running import Service
+    from weighlock.settings import Settings
+
+_EMULATOR, _GOOGLE = "emulator", "service"
+_KEY_VARIABLE = "WEIGHLOCK_EMULATOR_KEY"
+
+
+@click.command()
+@click.option(
+    "--upstream",
+    default=_GOOGLE,
+    metavar="service|emulator|URL",
+    help="Whom it asks: the accounts' own services, an emulator it starts itself, or a gateway.",
+)
+@click.option("--listen", metavar="HOST:PORT", help="In the place of service.listen.")
+@click.option("--config", type=click.Path(path_type=Path), help="The settings file.")
+def serve(upstream: str, listen: str | None, config: Path | None) -> None:
+    """Serve the Gemini API with the line in front of every request.
+
+    Point any Gemini client to it by its base URL. Stop it with Ctrl-C: what is under way ends first.
+    """
+    try:
+        from weighlock.service.running import Service
+        from weighlock.service.server import listening
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"the service needs {missing.name}: pip install 'weighlock[service]'") from missing
+    from weighlock.settings import load
+    from weighlock.settings.serving import parse_address
+
+    settings = load(config)
+    if listen is not None:
+        try:
+            address = parse_address(listen)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--listen") from None
+        settings = replace(settings, service=replace(settings.service, listen=address))
+    service = settings.service
+    if service.is_public and not service.clients:
+        raise ConfigError(f"{service.listen} is open to others: name clients first (`weighlock keys new NAME`)")
+    with ExitStack() as stack:
+        settings = _behind(settings, upstream, stack)
+        try:
+            clients = stack.enter_context(listening(service.listen))
+        except OSError as error:
+            raise ConfigError(f"{service.listen}: {error.strerror}; listen elsewhere (service.listen)") from error
+        host, port = clients.getsockname()[:2]
+        told = f"weighlock on http://{host}:{port}, in front of {_words(upstream)} (stop it with Ctrl-C)"
+        asyncio.run(_until_stopped(Service(settings, clients=clients), told))
+
+
+async def _until_stopped(service: Service, told: str) -> None:
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await service.run(stopped, lambda: click.echo(told))
+
+
+def _behind(settings: Settings, upstream: str, stack: ExitStack) -> Settings:
+    """The settings with every account asking whom the command line names."""
+    if upstream == _GOOGLE:
+        return settings
+    if upstream == _EMULATOR:
+        from weighlock.emulator import Emulator
+
+        os.environ[_KEY_VARIABLE] = "emulator"
+        return settings.asking(stack.enter_context(Emulator()).base_url, _KEY_VARIABLE)
+    from pydantic import TypeAdapter, ValidationError
+
+    from weighlock.settings.fields import BaseUrl
+
+    try:
+        return settings.asking(TypeAdapter(BaseUrl).validate_python(upstream))
+    except ValidationError:
+        raise click.BadParameter("service, emulator or https://host", param_hint="--upstream") from None
+
+
+def _words(upstream: str) -> str:
+    return {_GOOGLE: "Google's service", _EMULATOR: "an emulator"}.get(upstream, "a gateway")

@@ -1,0 +1,24 @@
+"""One configuration in force: its settings, and what serves by them. Put in the place of another as a whole."""
+
+from __future__ import annotations
+
+from weighlock.io import AsyncIo
+from weighlock.preflight import Preflight
+from weighlock.service.bodies import Admission
+from weighlock.service.keys import Keys
+from weighlock.service.upstream import Upstream
+from weighlock.settings import Settings
+
+
+class Served:
+    """What calls are answered by. Of one event loop."""
+
+    def __init__(self, settings: Settings, preflight: Preflight, io: AsyncIo) -> None:
+        self.settings, self.preflight, self.io = settings, preflight, io
+        self.serving = settings.service
+        self.keys = Keys(settings.service.clients)
+        self.admission = Admission(settings.service.max_in_flight_bytes)
+        self.upstream = Upstream(io, settings.service.deadlines)
+
+    async def close(self) -> None:
+        await self.upstream.close()
