@@ -44,7 +44,7 @@ def refusal(
     """The error an answer stands for. Its message holds none of `hidden`, no key and no query of a URL.
 
     `figures` also hold `cause` (a `Cause` or `None`); `file`, the name of the file it speaks of; `counted` and `limit`,
-    what it says of a request that is too long or too large.
+    what it says of a request that is too long or too large; `served_at`, its own time (ISO 8601).
     """
     error = _error(body)
     code = error.get("status")
@@ -62,7 +62,15 @@ def refusal(
         file=f"files/{named[1]}" if named else None,
         counted=counted,
         limit=limit,
+        served_at=_served_at(headers),
     )
+
+
+def _served_at(headers: Mapping[str, str]) -> str | None:
+    try:
+        return parsedate_to_datetime(headers["date"]).isoformat()
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def no_answer(status: int, why: str) -> ServiceRefused:
@@ -76,6 +84,7 @@ def no_answer(status: int, why: str) -> ServiceRefused:
         file=None,
         counted=None,
         limit=None,
+        served_at=None,
     )
 
 

@@ -19,7 +19,7 @@ from weighlock.request import Backend
 from weighlock.scales import Asked
 from weighlock.service.answering import answer, begin, forwarded, go_on, of_receipt, returned
 from weighlock.service.call import Call, Presence
-from weighlock.service.events import Listed, Plain, Usage
+from weighlock.service.events import Listed, Stream
 from weighlock.service.paths import Kind
 from weighlock.service.refusals import of_error
 from weighlock.service.upstream import Answer, Ask
@@ -191,24 +191,24 @@ async def _refused(exchange: _Exchange, found: Answer) -> None:
 
 async def _streamed(exchange: _Exchange, found: Answer, client: Presence) -> None:
     """Sent on as it comes, and read to its end though nobody is left to read it."""
-    call, usage = exchange.call, Usage()
-    form = Plain() if call.wants_events else Listed()
+    call = exchange.call
+    stream = Stream() if call.wants_events else Listed()
     kept = [(name, value) for name, value in returned(found.headers) if name != "content-type"]
-    await begin(call.send, 200, [("content-type", form.media_type), *kept, *exchange.headers()])
+    await begin(call.send, 200, [("content-type", stream.media_type), *kept, *exchange.headers()])
     try:
         async for piece in found.pieces():
-            usage.feed(piece)
-            await _passed_on(call, client, form.feed(piece))
-        await exchange.settle(usage.said or None)
+            await _passed_on(call, client, stream.feed(piece))
+        await exchange.settle(stream.usage or None)
     except ServiceError as error:
         _, document, _ = of_error(error)
-        await _passed_on(call, client, form.item(dumps(document)))
-        await exchange.settle(usage.said or None, error=None if usage.said else error, partial=True)
+        await _passed_on(call, client, stream.item(dumps(document)))
+        await exchange.settle(stream.usage or None, error=None if stream.usage else error, partial=True)
+        stream.forget()
     except asyncio.CancelledError:
-        await exchange.settle(usage.said or None, partial=True)
+        await exchange.settle(stream.usage or None, partial=True)
         raise
     if not client.is_gone:
-        await go_on(call.send, form.end(), more=False)
+        await go_on(call.send, stream.end(), more=False)
 
 
 async def _passed_on(call: Call, client: Presence, piece: bytes) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Self, TypeVar
 
@@ -179,6 +179,7 @@ class _Mending:
         if refusal.figures.get("cause") not in _MENDABLE or name in self._looked_at or name not in parts:
             raise refusal
         self._looked_at.add(name)
+        self._set_clock(refusal)
         entry = self._entry(name)
         if self._is_new(name, entry) and refusal.figures["cause"] is Cause.FILE_MISSING:
             raise refusal
@@ -190,6 +191,12 @@ class _Mending:
         else:
             uri = await self._for_the_first_time(name, parts[name].declared_mime, refusal)
         return readdressed(request, {name: uri})
+
+    def _set_clock(self, refusal: ServiceRefused | CountFailed) -> None:
+        """The service has told its time: what is past its end by that is known to be."""
+        if (told := refusal.figures.get("served_at")) is not None:
+            ahead = datetime.fromisoformat(told) - self._references.io.now()
+            self._references.registry.set_clock(self._references.account, ahead.total_seconds())
 
     async def _is_there(self, name: str) -> bool:
         """Whether a request may refer to it after all; waits where it is not ACTIVE yet."""
