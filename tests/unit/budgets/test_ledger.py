@@ -391,7 +391,7 @@ def test_what_is_broken_off_once_all_is_closed_is_settled_all_the_same() -> None
             ledger = Ledger(io, store)
             held = await ledger.reserve("a", {"requests": 1}, [day(requests=1)], lasts_s=60)
             ledger.close()
-            io.call = never  # type: ignore[method-assign]
+            io.call = never  # type: ignore[assignment, method-assign]
             committing = asyncio.ensure_future(ledger.commit(held, {"requests": 1}))
             await asyncio.sleep(0)
             committing.cancel()
