@@ -30,7 +30,7 @@ from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.sending import brought, known_bytes, let_go
+from weighlock.sending import REFUSED, brought, known_bytes, let_go
 from weighlock.settings import OnExceed, Settings
 from weighlock.settling import bill_of, costs_nothing, refusal_in
 from weighlock.uploads.repair import mended
@@ -226,9 +226,10 @@ class Line(Weigher):
             request, renewed = await mended(references, ready.asked.tenant, ready.request, refused, known)
         except (ServiceRefused, ConfigError):  # it is about something else, or nobody here has the key
             return None
-        ready.files.renewed += renewed
+        ready.files.renew(renewed, REFUSED)
         contents, config = await io.call(written, request, ready.origin)
-        return replace(ready, request=request, contents=contents, config=config, mended=True)
+        receipt = replace(ready.receipt, reuploads=+ready.files.reuploads)
+        return replace(ready, request=request, receipt=receipt, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
         try:

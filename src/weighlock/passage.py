@@ -168,6 +168,7 @@ class Passage:
             unverified=held is not None and held.unverified,
             warnings=(*self.warnings, *(() if held is None else map(_warning, held.warnings))),
             uploads=MappingProxyType(dict(self.files.by_part)),
+            reuploads=+self.files.reuploads,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,8 @@ class Billed:
     """Nobody said what it cost: what was held is taken for it."""
     underestimated: Amounts = field(default_factory=lambda: MappingProxyType({}))
     """By how much the bill is above what was held; its window carries it."""
+    shares: Mapping[str, Decimal] = field(default_factory=lambda: MappingProxyType({}))
+    """USD of each modality of the prompt."""
 
     @property
     def usd(self) -> str | None:
@@ -80,6 +83,8 @@ class Receipt:
     warnings: tuple[str, ...] = ()
     uploads: Mapping[int, Reference] = field(default_factory=lambda: MappingProxyType({}))
     """What went by the Files API, by part."""
+    reuploads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Files that had to be uploaded again for it, by cause: `expired`, `refused`."""
     stages_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """How long each step took."""
     billed: Billed | None = None
@@ -89,7 +94,13 @@ class Receipt:
 
     def with_bill(self, bill: Bill, underestimated: Amounts) -> Receipt:
         """Once it is settled."""
-        billed = Billed(usage=bill.usage, spent=bill.spent, estimated=bill.estimated, underestimated=underestimated)
+        billed = Billed(
+            usage=bill.usage,
+            spent=bill.spent,
+            estimated=bill.estimated,
+            underestimated=underestimated,
+            shares=bill.shares,
+        )
         return replace(self, billed=billed)
 
     def with_codes(self, *codes: str) -> Receipt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from weighlock.settings import Account
 from weighlock.uploads.references import Reference, References
 from weighlock.uploads.repair import freshened, references_in
 
+EXPIRED, REFUSED = "expired", "refused"
+"""Why a file was uploaded again: it was known to be past its end; the service refused it."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Files:
@@ -27,6 +31,14 @@ class Files:
     """What stands in the place of files the caller named."""
     known: dict[str, MediaPart] = field(default_factory=dict)
     """The bytes of files, by their names."""
+    reuploads: Counter[str] = field(default_factory=Counter)
+    """How many of `renewed` were uploaded, by cause."""
+
+    def renew(self, references: Iterable[Reference], cause: str) -> None:
+        """These stand in the place of others, which are past their end (`expired`) or were `refused`."""
+        for one in references:
+            self.renewed.append(one)
+            self.reuploads[cause] += not one.reused
 
     @property
     def all(self) -> list[Reference]:
@@ -63,7 +75,7 @@ async def brought(
     except ConfigError:  # without a key nothing can be renewed: the caller's own client has one
         return fitted, fitted.request
     request, renewed = await freshened(references, tenant, fitted.request, files.known)
-    files.renewed += renewed
+    files.renew(renewed, EXPIRED)
     return fitted, request
 
 

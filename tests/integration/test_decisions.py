@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai.errors import APIError
 
 import films
 import media
 import weighlock
-from emulated import Wire, inline, user
+from emulated import Wire, called, inline, result, user
 from prepared import Face, settings
 from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
@@ -85,9 +87,66 @@ def test_a_line_a_request_and_no_content_in_it(wire: Wire, tmp_path: Path, await
     assert (picture["mime"], len(picture["sha256"]), words["sha256"]) == ("image/png", 12, None)
     assert picture["after"]["IMAGE"][2] < picture["before"]["IMAGE"][2]
     assert picture["sent"]["part_resolution"] == settled["steps"][0]["words"].removeprefix("resolution ")
+    billed = settled["billed"]
+    assert sum(billed["by_modality"].values()) + billed["unattributed"] == billed["prompt"]
+    assert (billed["buckets"], billed["hops"], billed["tool_use"]) == (billed["by_modality"], 1, 0)
+    assert 0 < sum(map(Decimal, billed["usd_by_modality"].values())) < Decimal(billed["usd"])
+    assert set(billed["usd_by_modality"]) == {"IMAGE", "TEXT"}
+    assert (settled["family"], picture["sent_mime"], picture["work"]) == (MODEL, "image/png", None)
+    assert picture["sent_bytes"] == picture["size_bytes"]
     assert (let_go["codes"], let_go["billed"]) == (["not_sent"], None)
     assert (refused["outcome"], refused["codes"][0]) == ("refused", "budget_exceeded")
     assert refused["held"] == {}
+
+
+def test_what_was_done_to_the_bytes_of_a_medium_is_there_with_every_parameter(wire: Wire, tmp_path: Path) -> None:
+    cut = "local_work: allowed, limits: {bytes: 15KB}, media: {video: {apply: always, clip: last 2s, cut: exact}}"
+    known, log = logged(tmp_path, cut)
+    film = inline(films.film(6.0), "video/mp4")
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(body("what is it?", film))
+        face.settle(ready, answered(wire, ready.body))
+    (line,) = lines(log)
+    part, _ = line["parts"]
+    work = part["work"]
+    assert (work["kind"], work["start_s"], work["end_s"], work["exact"]) == ("VideoWork", 4.0, 6.0, True)
+    assert part["sent_mime"] == "video/mp4"
+    assert 0 < part["sent_bytes"] < part["size_bytes"]
+    assert part["uploaded"] is None
+
+
+def test_what_became_of_media_that_did_not_go_as_they_came(wire: Wire, tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "mode: enforce")
+    shot, sound = media.picture((64, 48)), media.wav(0.5)
+    listened = result("listen", inline(sound, "audio/wav"), inline(shot, "image/png"))
+    asked = {"contents": [user("see", inline(shot, "image/jpeg")), called("listen"), user(listened)]}
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(json.dumps(asked).encode())
+        face.settle(ready, answered(wire, ready.body))
+    (line,) = lines(log)
+    assert line["screened"] == {"relabelled": {"IMAGE": 1}, "removed": {"AUDIO": 1}}
+
+
+def test_files_brought_and_files_brought_again(wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, log = logged(tmp_path, "mode: enforce", "uploads: {inline_below: {developer: 1KB}}\n")
+    asked = body("see", inline(media.picture((640, 480)), "image/png"))
+    with Face(known, awaits=False) as face:
+        for _ in range(2):
+            ready = face.prepare(asked)
+            face.settle(ready, answered(wire, ready.body))
+        ready = face.prepare(asked)
+        (file,) = ready.receipt.uploads.values()
+        deleted = wire.http.delete(f"/v1beta/{file.name}", headers={"x-goog-api-key": f"key-{CANARY}"})
+        assert deleted.status_code == 200
+        face.clock.passed_s += 3600  # what was uploaded a moment ago is not uploaded again
+        told = f"You do not have permission to access the File {file.name.partition('/')[2]} or it may not exist."
+        gone = APIError(403, {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": told}})
+        again = face.preflight.mend(ready, gone)
+        assert again is not None
+        face.settle(again, answered(wire, again.body))
+    first, second, third = lines(log)
+    assert [one["parts"][0]["uploaded"] for one in (first, second, third)] == [True, False, False]
+    assert [one["reuploads"] for one in (first, second, third)] == [{}, {}, {"refused": 1}]
 
 
 def test_no_name_of_a_file_where_one_resolution_holds_for_all_of_a_request(tmp_path: Path) -> None:
