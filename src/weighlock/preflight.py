@@ -24,6 +24,8 @@ from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.weigher import Parts
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from weighlock.budgets.hold import Store
 
 
@@ -34,7 +36,8 @@ class Preflight(Line):
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
     tells seconds, for deadlines; the two `Io`s wait for the service, in the blocking methods and in the async ones.
     Each of `on_event` is told of every request once it has ended: settled, let go, or refused. It is called where the
-    request is, so it should take no time; what it raises is logged.
+    request is, so it should take no time; what it raises is logged. `registry` is a Prometheus registry of the host's:
+    the metrics of the README's table are kept there.
     """
 
     def __init__(
@@ -47,9 +50,20 @@ class Preflight(Line):
         io: SyncIo | None = None,
         async_io: AsyncIo | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
+        registry: CollectorRegistry | None = None,
     ) -> None:
         super().__init__(settings, rules=rules, preload=preload, clock=clock, on_event=on_event)
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
+        if registry is not None:
+            self._measured_in(registry)
+
+    def _measured_in(self, registry: CollectorRegistry) -> None:
+        from weighlock.gauges import Gauges
+        from weighlock.observe import prometheus
+
+        metrics = prometheus.Metrics(registry, endpoints=self.settings.endpoints, models=self.rules.models())
+        self._witnesses.listen(metrics)
+        registry.register(prometheus.Gauges(Gauges(self.settings, self.rules, self._opened, self._io)))
 
     async def __aenter__(self) -> Self:
         return self

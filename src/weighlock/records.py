@@ -38,6 +38,10 @@ class Witnesses:
         self._hashes = log is not None
         self._listeners = [*on_event, *([DecisionLog(log).write] if log is not None else [])]
 
+    def listen(self, listener: Callable[[Ended], object]) -> None:
+        """Another one, told of what ends from now on."""
+        self._listeners.append(listener)
+
     def tell(self, receipt: Receipt | None, asked: Asked) -> None:
         """What goes wrong there is not the request's."""
         if receipt is None or not self._listeners:
