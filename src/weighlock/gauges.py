@@ -94,11 +94,12 @@ class Gauges:
 
     def _prices(self) -> Iterator[Sample]:
         today = self._io.now().date()
-        for model, backend in sorted({(one.model, one.account.backend) for one in self._every}):
-            change = upcoming_change(model, backend, on=today, pricing=self._settings.pricing)
+        used = {self._rules.for_model(one.model, one.account.backend, today).model: one for one in self._every}
+        for model, one in used.items():
+            change = upcoming_change(one.model, one.account.backend, on=today, pricing=self._settings.pricing)
             if change is None:
                 continue
-            named = {"model": self._rules.for_model(model, backend, today).model}
+            named = {"model": model}
             yield Sample(metric=m.PRICE_CHANGE, value=_midnight(change.on), labels=named)
             if change.before.text:
                 yield Sample(metric=m.PRICE_FACTOR, value=float(change.after.text / change.before.text), labels=named)

@@ -14,7 +14,7 @@ NO_MODALITY = "UNATTRIBUTED"
 """Billed under no modality."""
 ANSWER = "OUTPUT"
 """In the place of a modality, where money is told apart: what the answer and the thinking cost."""
-OVERALL = "overall"
+OVERALL = "_overall"
 """In the place of an endpoint: what is limited of all together."""
 
 
