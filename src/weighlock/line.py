@@ -129,7 +129,7 @@ class Line(Weigher):
             return None  # what is only observed is worth no round trip in front of the user's request
         accounts, sent = self._opened.accounts(io), looked.screened.request
         try:
-            for report in (plan.before, plan.after):
+            for report in (plan.before,) if plan.after is plan.before else (plan.before, plan.after):
                 told = await counted(report, sent, passage.scales, accounts, passage.asked.tenant)
                 if told is not report:
                     passage.demand_counted(told)
