@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import media
 from emulated import called, inline, result, user
-from serving import GENERATE, MODEL, STREAM, UPSTREAM_KEY, Served, client_yaml, serving
+from serving import COUNT, GENERATE, MODEL, STREAM, UPSTREAM_KEY, Served, client_yaml, serving
 from weighlock.emulator import Emulator
 
 
@@ -141,6 +142,66 @@ def test_the_services_own_refusal_passes_as_it_is_worded_and_costs_nothing(serve
     assert answer.status_code == 404
     assert answer.json()["error"]["status"] == "NOT_FOUND"
     assert served.events[-1].billed is None
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_a_count_is_of_the_request_as_it_would_be_sent_and_of_all_of_it(served: Served, wraps: bool) -> None:
+    wav = inline(media.wav(1.0), "audio/wav")
+    body: dict[str, Any] = {
+        "contents": [user("hear"), called("listen"), user(result("listen", wav))],
+        "systemInstruction": {"parts": [{"text": "Be brief. " * 50}]},
+    }
+    plain = served.ask(COUNT, "hear")
+    counted = served.http.post(COUNT, json={"generateContentRequest": body} if wraps else body)
+
+    assert (plain.status_code, counted.status_code) == (200, 200)
+    assert counted.json()["totalTokens"] > plain.json()["totalTokens"] + 100
+    sent = served.emulator.requests[-1].json
+    assert isinstance(sent, dict)
+    assert "inlineData" not in json.dumps(sent)
+    assert sent["generateContentRequest"]["systemInstruction"] == body["systemInstruction"]
+    assert all(event.billed is None for event in served.events)
+
+
+def test_a_count_over_a_limit_is_answered_all_the_same(tmp_path: Path, emulator: Emulator) -> None:
+    yaml = "endpoints: {tiny: {mode: enforce, on_exceed: reject, limits: {prompt_tokens: 10}}}\n"
+    with serving(tmp_path, emulator, yaml) as served:
+        assert served.ask(f"/endpoints/tiny{COUNT}", "word " * 100).status_code == 200
+
+
+def test_models_are_those_of_the_endpoint(tmp_path: Path, emulator: Emulator) -> None:
+    yaml = f"endpoints: {{one: {{models: [{MODEL}]}}}}\n"
+    with serving(tmp_path, emulator, yaml) as served:
+        every = served.http.get("/v1beta/models").json()["models"]
+        own = served.http.get("/endpoints/one/v1beta/models?pageSize=3").json()["models"]
+        known = served.http.get(f"/endpoints/one/v1/models/{MODEL}")
+        other = served.http.get("/endpoints/one/v1/models/gemini-2.5-pro")
+
+    assert len(every) > 3
+    assert [one["name"] for one in own] == [f"models/{MODEL}"]
+    assert (known.status_code, other.status_code) == (200, 404)
+
+
+def test_a_path_nobody_weighs_passes_only_where_the_settings_say_so(
+    tmp_path: Path, emulator: Emulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(tmp_path, emulator, "service: {unknown_paths: pass}\n") as served:
+        before = len(emulator.requests)
+        answer = served.http.post("/v1beta/interactions?key=secret-of-somebody", json={"input": "hi"})
+
+    assert len(emulator.requests) == before + 1
+    assert emulator.requests[-1].path == "/v1beta/interactions"
+    assert "secret-of-somebody" not in emulator.requests[-1].query
+    assert answer.status_code == 404  # the emulator's own
+    assert "passes every limit and budget by" in caplog.text
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", GENERATE), ("PUT", COUNT), ("POST", "/v1beta/models")])
+def test_another_method_is_none(served: Served, method: str, path: str) -> None:
+    answer = served.http.request(method, path)
+
+    assert answer.status_code == 405
+    assert answer.json()["error"]["status"] == "UNIMPLEMENTED"
 
 
 def test_other_models_paths_are_refused_in_words(served: Served) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Container, MutableMapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from weighlock.service import bodies
 from weighlock.service.answering import Send
@@ -43,8 +44,23 @@ class Call:
 
     def asked(self, name: str) -> str | None:
         """A value of the query."""
-        pairs = parse_qsl(self.query.decode("latin-1"), max_num_fields=_MOST_FIELDS)
-        return next((value for key, value in pairs if key == name), None)
+        return next((value for key, value in self._pairs if key == name), None)
+
+    def query_of(self, names: Container[str]) -> str:
+        """Of the query what goes on, with its question mark; empty where nothing does."""
+        kept = [(key, value) for key, value in self._pairs if key in names]
+        return f"?{urlencode(kept)}" if kept else ""
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        return parse_qsl(self.query.decode("latin-1"), max_num_fields=_MOST_FIELDS)
+
+    def admitted(self) -> AbstractAsyncContextManager[None]:
+        """Room for its body while that is held. Raises `BodyRefused`."""
+        declared, most = self.declared_bytes, self.served.serving.max_body_bytes
+        if declared is not None and declared > most:
+            raise bodies.too_large(most)
+        return self.served.admission.of(most if declared is None else declared)
 
     @property
     def declared_bytes(self) -> int | None:

@@ -32,8 +32,7 @@ _MOST_REFUSAL_BYTES = 1 << 20
 
 async def generate(call: Call) -> None:
     """One request of a client, answered. Whatever happens, it is settled."""
-    served, declared = call.served, call.declared_bytes
-    async with served.admission.of(served.serving.max_body_bytes if declared is None else declared):
+    async with call.admitted():
         body = await call.body()
         async with _present(call) as client:
             exchange = _Exchange(call=call, ready=await _prepared(call, body))

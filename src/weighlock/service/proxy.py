@@ -16,17 +16,21 @@ from weighlock.service.bodies import BodyRefused, ClientGone
 from weighlock.service.call import Call, Receive
 from weighlock.service.generating import generate
 from weighlock.service.keys import Forbidden, caller
+from weighlock.service.passing import models, unknown
 from weighlock.service.paths import Kind, Route, route
 from weighlock.service.refusals import of_error
 from weighlock.service.served import Served
+from weighlock.service.weighing import count
 from weighlock.written import plain
 
 _log = logging.getLogger("weighlock")
 Deed = Callable[[Call], Awaitable[None]]
-_POST = frozenset({"POST"})
+_GET, _POST = frozenset({"GET"}), frozenset({"POST"})
 _DEEDS: dict[Kind, tuple[frozenset[str], Deed]] = {
     Kind.GENERATE: (_POST, generate),
     Kind.STREAM: (_POST, generate),
+    Kind.COUNT: (_POST, count),
+    Kind.MODELS: (_GET, models),
 }
 
 
@@ -59,12 +63,8 @@ class Proxy:
             return
         known = served.settings.endpoints
         who = caller(client, scope["headers"], named=asked.endpoint, known=known)
-        found = _DEEDS.get(asked.kind)
-        if found is None:
-            await refuse(send, 404, _UNWEIGHED, "unknown_path")
-            return
-        methods, deed = found
-        if scope["method"] not in methods:
+        methods, deed = _DEEDS.get(asked.kind, (None, unknown))
+        if methods is not None and scope["method"] not in methods:
             await refuse(send, 405, f"{asked.kind.value} takes {' or '.join(sorted(methods))}", "method")
             return
         call = Call(
@@ -78,12 +78,6 @@ class Proxy:
             send=send,
         )
         await deed(call)
-
-
-_UNWEIGHED = (
-    "weighlock does not weigh calls to this path, and lets none pass by (service.unknown_paths: pass would); "
-    "generateContent, streamGenerateContent and countTokens are prepared and settled"
-)
 
 
 class Begun:

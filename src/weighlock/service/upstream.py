@@ -6,6 +6,7 @@ aiohttp, not httpx2, by measurement: on two cores a proxied call takes a third o
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,20 @@ class Answer:
                     f"the service's answer is longer than {most:,} bytes", unsent=False, timed_out=False
                 )
         return bytes(found)
+
+    async def document(self, most: int) -> dict[str, Any]:
+        """The whole body as a JSON object.
+
+        Raises:
+            ServiceUnreachable: it is none, breaks off, or is longer than `most` bytes.
+        """
+        try:
+            found = json.loads(await self.read(most))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ServiceUnreachable("the service's answer is no JSON object", unsent=False, timed_out=False)
+        return found
 
 
 class Upstream:
