@@ -47,10 +47,12 @@ def _url(call: Call, ready: PreparedRequest) -> str:
 def _counted(ready: PreparedRequest, parsed: rest_json.Parsed, backend: Backend) -> bytes:
     """In the form the backend takes: the Developer API counts all of a request only where it is wrapped in one."""
     wrapped = parsed.around is not None
-    if backend is Backend.VERTEX and wrapped:
+    if backend is Backend.VERTEX:
+        if not wrapped:
+            return ready.body
         flat = rest_json.document(ready.request, replace(parsed, around=None))
         return dumps({key: value for key, value in flat.items() if key != "model"})
-    if backend is Backend.DEVELOPER and not wrapped and set(parsed.inner) - {"contents"}:
-        whole = {**rest_json.document(ready.request, parsed), "model": f"models/{ready.model.removeprefix('models/')}"}
-        return dumps({"generateContentRequest": whole})
-    return ready.body
+    if (wrapped and "model" in parsed.inner) or (not wrapped and not set(parsed.inner) - {"contents"}):
+        return ready.body
+    whole = rest_json.document(ready.request, replace(parsed, around=None))
+    return dumps({"generateContentRequest": {**whole, "model": f"models/{ready.model.removeprefix('models/')}"}})
