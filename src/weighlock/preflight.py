@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from weighlock.budgets.hold import Store
+    from weighlock.settings import Account
+    from weighlock.uploads.references import References
 
 
 class Preflight(Line):
@@ -85,6 +87,14 @@ class Preflight(Line):
             ConfigError: it may not be where the settings have it.
         """
         return self._opened.store()
+
+    def references(self, account: Account) -> References:
+        """The files an account has at the service, for coroutines.
+
+        Raises:
+            ConfigError: on Vertex, which has none; no key where the account says it is; no place for the registry.
+        """
+        return self._opened.accounts(self._async_io).references(account)
 
     # ---- the line
 

@@ -63,6 +63,14 @@ class Call:
         return self.served.admission.of(most if declared is None else declared)
 
     @property
+    def own_address(self) -> str:
+        """Where this call came to, as the client named it; without its query."""
+        secure = any(name == b"x-forwarded-proto" and value.strip() == b"https" for name, value in self.headers)
+        host = next((value.decode("latin-1") for name, value in self.headers if name == b"host"), "")
+        prefix = "" if self.route.endpoint is None else f"/endpoints/{self.route.endpoint}"
+        return f"{'https' if secure else 'http'}://{host}{prefix}{self.route.path}"
+
+    @property
     def declared_bytes(self) -> int | None:
         return bodies.declared_bytes(self.headers)
 

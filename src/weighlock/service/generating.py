@@ -20,6 +20,7 @@ from weighlock.scales import Asked
 from weighlock.service.answering import answer, begin, forwarded, go_on, of_receipt, returned
 from weighlock.service.call import Call, Presence
 from weighlock.service.events import Listed, Stream
+from weighlock.service.filing import demand_own
 from weighlock.service.paths import Kind
 from weighlock.service.refusals import of_error
 from weighlock.service.upstream import Answer, Ask
@@ -65,6 +66,7 @@ async def _present(call: Call) -> AsyncIterator[Presence]:
 
 async def _prepared(call: Call, body: bytes | bytearray) -> PreparedRequest:
     parsed = await parsed_of(call, body)
+    await demand_own(call, parsed.request)
     caller = call.caller
     return await call.served.preflight.aprepare(
         parsed,

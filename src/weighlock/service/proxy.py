@@ -9,28 +9,34 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from weighlock.errors import ConfigError, WeighlockError
 from weighlock.service.answering import Send, answer_json, refuse, retry_after
 from weighlock.service.bodies import BodyRefused, ClientGone
 from weighlock.service.call import Call, Receive
+from weighlock.service.filing import files
 from weighlock.service.generating import generate
-from weighlock.service.keys import Forbidden, caller
+from weighlock.service.keys import Caller, Forbidden, caller
 from weighlock.service.passing import models, unknown
 from weighlock.service.paths import Kind, Route, route
 from weighlock.service.refusals import of_error
 from weighlock.service.served import Served
+from weighlock.service.uploading import begin, go_on
 from weighlock.service.weighing import count
 from weighlock.written import plain
 
 _log = logging.getLogger("weighlock")
 Deed = Callable[[Call], Awaitable[None]]
 _GET, _POST = frozenset({"GET"}), frozenset({"POST"})
-_DEEDS: dict[Kind, tuple[frozenset[str], Deed]] = {
+_PUT_OR_POST = frozenset({"PUT", "POST"})
+_DEEDS: dict[Kind, tuple[frozenset[str] | None, Deed]] = {
     Kind.GENERATE: (_POST, generate),
     Kind.STREAM: (_POST, generate),
     Kind.COUNT: (_POST, count),
     Kind.MODELS: (_GET, models),
+    Kind.FILES: (None, files),
+    Kind.UPLOAD: (_PUT_OR_POST, begin),
 }
 
 
@@ -57,6 +63,9 @@ class Proxy:
         self, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
         served = self._served()
+        if asked is not None and asked.kind is Kind.UPLOAD and b"upload_id=" in scope["query_string"]:
+            await self._uploaded(served, asked, scope, receive, send)
+            return
         client = served.keys.client(scope["headers"], scope["query_string"])
         if asked is None:
             await refuse(send, 404, "no such path", "unknown_path")
@@ -67,17 +76,34 @@ class Proxy:
         if methods is not None and scope["method"] not in methods:
             await refuse(send, 405, f"{asked.kind.value} takes {' or '.join(sorted(methods))}", "method")
             return
-        call = Call(
-            served=served,
-            route=asked,
-            caller=who,
-            method=scope["method"],
-            headers=scope["headers"],
-            query=scope["query_string"],
-            receive=receive,
-            send=send,
-        )
-        await deed(call)
+        await deed(_call(served, asked, who, scope, receive, send))
+
+    async def _uploaded(
+        self, served: Served, asked: Route, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        """Real clients go on with an upload without a key: its address is one."""
+        word = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)).get("upload_id", "")
+        if scope["method"] not in _PUT_OR_POST:
+            await refuse(send, 405, "upload takes POST or PUT", "method")
+            return
+        begun = await served.io.call(served.spool.look, word)
+        who = Caller(client=begun.client, tenant=begun.tenant, endpoint=begun.endpoint)
+        await go_on(_call(served, asked, who, scope, receive, send), word)
+
+
+def _call(
+    served: Served, asked: Route, who: Caller, scope: MutableMapping[str, Any], receive: Receive, send: Send
+) -> Call:
+    return Call(
+        served=served,
+        route=asked,
+        caller=who,
+        method=scope["method"],
+        headers=scope["headers"],
+        query=scope["query_string"],
+        receive=receive,
+        send=send,
+    )
 
 
 class Begun:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from weighlock.accounts import state_folder
 from weighlock.io import AsyncIo
 from weighlock.preflight import Preflight
 from weighlock.service.bodies import Admission
 from weighlock.service.keys import Keys
+from weighlock.service.spool import Spool
 from weighlock.service.upstream import Upstream
 from weighlock.settings import Settings
 
@@ -19,6 +21,7 @@ class Served:
         self.keys = Keys(settings.service.clients)
         self.admission = Admission(settings.service.max_in_flight_bytes)
         self.upstream = Upstream(io, settings.service.deadlines)
+        self.spool = Spool(state_folder(settings) / "spool", most_bytes=settings.safety.max_file_bytes)
 
     async def close(self) -> None:
         await self.upstream.close()

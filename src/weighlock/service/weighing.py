@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from weighlock.converters import rest_json
 from weighlock.converters.json_text import dumps
@@ -11,6 +10,7 @@ from weighlock.prepared import PreparedRequest
 from weighlock.request import Backend
 from weighlock.scales import Asked
 from weighlock.service.call import Call
+from weighlock.service.filing import demand_own
 from weighlock.service.generating import parsed_of
 from weighlock.service.passing import relayed
 
@@ -24,8 +24,9 @@ async def count(call: Call) -> None:
         await relayed(call, "POST", _url(call, ready), body)
 
 
-async def prepared(call: Call, parsed: Any, *, refuses: bool = True) -> PreparedRequest:
+async def prepared(call: Call, parsed: rest_json.Parsed, *, refuses: bool = True) -> PreparedRequest:
     """A request in which nothing is held."""
+    await demand_own(call, parsed.request)
     who = call.caller
     return await call.served.preflight.aprepare(
         parsed,

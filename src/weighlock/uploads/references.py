@@ -156,6 +156,14 @@ class References:
         """Deletes files at the service; the names it could not reach. Those end by themselves."""
         return await self._bringing.deleted(self.account, names)
 
+    def forgotten(self, tenant: str, name: str) -> None:
+        """Erases what is kept here of the content a file of the tenant's has: its owner wants it gone."""
+        entry = self.registry.by_name(self.account, tenant, name, self.io.now())
+        if entry is not None:
+            if self._copies is not None:
+                self._copies.drop(entry.key)
+            self.registry.forget(entry.key)
+
     # ---- one for all who ask
 
     async def _reference(self, wanted: Wanted) -> Reference:
