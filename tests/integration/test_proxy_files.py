@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,7 +180,7 @@ def test_a_tenant_sees_its_own_files_and_learns_of_no_other(tmp_path: Path, emul
         assert asked[0].text.replace(names[0][6:], "X") == asked[1].text.replace(missing[6:], "X")
         assert len(emulator.requests) == before
 
-    assert sorted(sum(pages, [])) == sorted(names)
+    assert sorted(name for page in pages for name in page) == sorted(names)
     assert [len(page) for page in pages] == [2, 1]
     assert own not in names
 
@@ -241,7 +240,7 @@ def test_nothing_is_left_of_what_is_cancelled_and_the_spool_is_for_its_owner_onl
     assert served.settings.state.dir is not None
     spool = served.settings.state.dir / "spool"
     url = started(served, 100)
-    assert {os.stat(one).st_mode & 0o777 for one in spool.iterdir()} == {0o600}
+    assert {one.stat().st_mode & 0o777 for one in spool.iterdir()} == {0o600}
     assert spool.stat().st_mode & 0o777 == 0o700
     assert not any(url.partition("upload_id=")[2][:20] in one.name for one in spool.iterdir())
 
