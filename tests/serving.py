@@ -34,6 +34,8 @@ class Served:
     emulator: Emulator
     settings: Settings
     base_url: str
+    admin_url: str
+    service: ServiceThread
     http: httpx2.Client
     events: list[Ended] = field(default_factory=list)
     """Of requests that have ended."""
@@ -62,10 +64,18 @@ def serving(folder: Path, emulator: Emulator, yaml: str = "") -> Iterator[Served
     accounts = "" if "accounts:" in yaml else f"accounts: {{developer: {account}}}\n"
     known = settings(folder, accounts + default + yaml)
     anywhere = Address(host="127.0.0.1", port=0)
-    known = replace(known, service=replace(known.service, listen=anywhere))
+    known = replace(known, service=replace(known.service, listen=anywhere, admin=anywhere))
     events: list[Ended] = []
     with (
         ServiceThread(known, on_event=[events.append]) as service,
         httpx2.Client(base_url=service.base_url, timeout=20, verify=NO_TLS) as http,
     ):
-        yield Served(emulator=emulator, settings=known, base_url=service.base_url, http=http, events=events)
+        yield Served(
+            emulator=emulator,
+            settings=known,
+            base_url=service.base_url,
+            admin_url=service.admin_url or "",
+            http=http,
+            events=events,
+            service=service,
+        )

@@ -267,7 +267,8 @@ def test_the_sdk_uploads_asks_lists_and_deletes(tmp_path: Path, emulator: Emulat
 
         def blocking() -> list[Any]:
             file = client.files.upload(file=io.BytesIO(shot), config={"mime_type": "image/png", "display_name": "shot"})
-            answer = client.models.generate_content(model=MODEL, contents=[file, "what is it?"])
+            contents: list[Any] = [file, "what is it?"]
+            answer = client.models.generate_content(model=MODEL, contents=contents)
             listed = [one.name for one in client.files.list()]
             client.files.delete(name=file.name or "")
             with pytest.raises(APIError) as gone:
@@ -279,7 +280,8 @@ def test_the_sdk_uploads_asks_lists_and_deletes(tmp_path: Path, emulator: Emulat
             file = await aio.files.upload(
                 file=io.BytesIO(shot), config={"mime_type": "image/png", "display_name": "shot"}
             )
-            answer = await aio.models.generate_content(model=MODEL, contents=[file, "what is it?"])
+            contents: list[Any] = [file, "what is it?"]
+            answer = await aio.models.generate_content(model=MODEL, contents=contents)
             listed = [one.name async for one in await aio.files.list()]
             await aio.files.delete(name=file.name or "")
             with pytest.raises(APIError) as gone:

@@ -37,7 +37,7 @@ def serve(upstream: str, listen: str | None, config: Path | None) -> None:
     Point any Gemini client to it by its base URL. Stop it with Ctrl-C: what is under way ends first.
     """
     try:
-        from weighlock.service.running import Service
+        from weighlock.service.running import Service, url_of
         from weighlock.service.server import listening
     except ModuleNotFoundError as missing:
         raise ConfigError(f"the service needs {missing.name}: pip install 'weighlock[service]'") from missing
@@ -57,19 +57,21 @@ def serve(upstream: str, listen: str | None, config: Path | None) -> None:
     with ExitStack() as stack:
         settings = _behind(settings, upstream, stack)
         try:
-            clients = stack.enter_context(listening(service.listen))
+            clients = stack.enter_context(listening(address := service.listen))
+            admin = stack.enter_context(listening(address := service.admin)) if service.admin is not None else None
         except OSError as error:
-            raise ConfigError(f"{service.listen}: {error.strerror}; listen elsewhere (service.listen)") from error
-        host, port = clients.getsockname()[:2]
-        told = f"weighlock on http://{host}:{port}, in front of {_words(upstream)} (stop it with Ctrl-C)"
-        asyncio.run(_until_stopped(Service(settings, clients=clients), told))
+            raise ConfigError(f"{address}: {error.strerror}; set service.listen or service.admin") from error
+        told = [f"weighlock on {url_of(clients)}, in front of {_words(upstream)} (stop it with Ctrl-C)"]
+        if admin is not None:
+            told.append(f"for operators: {url_of(admin)}/metrics, /readyz")
+        asyncio.run(_until_stopped(Service(settings, clients=clients, admin=admin), told))
 
 
-async def _until_stopped(service: Service, told: str) -> None:
+async def _until_stopped(service: Service, told: list[str]) -> None:
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    await service.run(stopped, lambda: click.echo(told))
+    await service.run(stopped, lambda: click.echo("\n".join(told)))
 
 
 def _behind(settings: Settings, upstream: str, stack: ExitStack) -> Settings:

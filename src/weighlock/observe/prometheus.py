@@ -14,6 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import Metric as Family
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from weighlock.events import BilledRecord, Ended
@@ -173,6 +174,12 @@ class Gauges(Collector):
                 found[metric.name] = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
             found[metric.name].add_metric([one.labels[name] for name in metric.labels], one.value)
         yield from found.values()
+
+
+def rendered(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """All of a registry as a scraper wants it, and of which type that is. Takes its time: not on an event loop."""
+    render, kind = choose_encoder(accept)
+    return render(registry), kind
 
 
 def _held(amounts: Mapping[str, int]) -> dict[str, int]:

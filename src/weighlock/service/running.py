@@ -6,49 +6,72 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
+
+from prometheus_client import CollectorRegistry
 
 from weighlock.events import Ended
 from weighlock.io import AsyncIo
 from weighlock.preflight import Preflight
 from weighlock.rules import RuleBook
+from weighlock.service.admin import admin_app
 from weighlock.service.proxy import Proxy
 from weighlock.service.served import Served
-from weighlock.service.server import Server, listening
+from weighlock.service.server import Hosts, Server, listening
+from weighlock.service.state import State
 from weighlock.settings import Settings
+from weighlock.settings.serving import Address
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 
 
 class Service:
-    """Serves what the settings say, on sockets that listen already."""
+    """Serves what the settings say, on sockets that listen already; `admin` where operators are served too."""
 
     def __init__(
         self,
         settings: Settings,
         *,
         clients: socket.socket,
+        admin: socket.socket | None = None,
         rules: RuleBook | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
     ) -> None:
         self._settings, self._rules, self._on_event = settings, rules, tuple(on_event)
-        self._clients = clients
+        self._clients, self._admin = clients, admin
 
     async def run(self, stopped: asyncio.Event, on_start: Callable[[], object] = lambda: None) -> None:
         """Until `stopped`: then what is under way ends, and everything is settled."""
-        io = AsyncIo()
-        preflight = Preflight(self._settings, rules=self._rules, async_io=io, on_event=self._on_event)
-        async with preflight:
-            served = Served(self._settings, preflight, io)
-            server = Server(Proxy(lambda: served), self._clients)
+        io, registry = AsyncIo(), CollectorRegistry()
+        serving = self._settings.service
+        async with AsyncExitStack() as stack:
+            preflight = await stack.enter_async_context(
+                Preflight(self._settings, rules=self._rules, async_io=io, on_event=self._on_event, registry=registry)
+            )
+            state = State(Served(self._settings, preflight, io))
+            stack.push_async_callback(state.served.close)
+            if self._admin is not None and serving.admin is not None:
+                app = admin_app(state, registry)
+                admin = Server(app, self._admin, _hosts(serving.admin, serving.hosts), serving.deadlines)
+                await admin.start()
+                stack.push_async_callback(admin.stop, 1.0)
+            server = Server(
+                Proxy(lambda: state.served), self._clients, _hosts(serving.listen, serving.hosts), serving.deadlines
+            )
             await server.start()
             try:
                 on_start()
                 await stopped.wait()
             finally:
-                await server.stop(self._settings.service.deadlines.drain_s)
-                await served.close()
+                state.is_ending = True
+                await server.stop(serving.deadlines.drain_s)
+
+
+def _hosts(address: Address, names: Iterable[str]) -> Hosts:
+    own = [] if address.host in ("0.0.0.0", "::") else [address.host]  # noqa: S104
+    return Hosts([*own, *names] if address.is_loopback or names else [], is_open=not address.is_loopback)
 
 
 class ServiceThread:
@@ -61,11 +84,13 @@ class ServiceThread:
         rules: RuleBook | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
     ) -> None:
-        """Raises `OSError` where the port is taken."""
+        """Raises `OSError` where a port is taken."""
         clients = listening(settings.service.listen)
-        self.base_url = f"http://{settings.service.listen.host}:{clients.getsockname()[1]}"
+        admin = None if settings.service.admin is None else listening(settings.service.admin)
+        self.base_url = url_of(clients)
         """For `HttpOptions(base_url=…)`."""
-        self._service = Service(settings, clients=clients, rules=rules, on_event=on_event)
+        self.admin_url = None if admin is None else url_of(admin)
+        self._service = Service(settings, clients=clients, admin=admin, rules=rules, on_event=on_event)
         self._ready, self._loop = threading.Event(), asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="weighlock-service", daemon=True)
@@ -78,6 +103,10 @@ class ServiceThread:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """As a signal would. What is under way ends first."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join(_PATIENCE_S)
@@ -85,3 +114,9 @@ class ServiceThread:
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._service.run(self._stopped, self._ready.set))
+
+
+def url_of(on: socket.socket) -> str:
+    """Where a socket is reached on this machine."""
+    host, port = on.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
