@@ -17,6 +17,7 @@ from weighlock.cli import render
 from weighlock.cli.fit_request import read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS
+from weighlock.cli.tenant import demand_tenant
 from weighlock.count_report import Bias, biases, biases_list
 from weighlock.counting import count_of, covered
 from weighlock.errors import ConfigError, ServiceError, StateUnavailable
@@ -109,7 +110,9 @@ def _bounds(tally: Tally | None) -> dict[str, int] | None:
 @click.option("--endpoint", "-e", help="Whose account and model apply. Default: the `default` section.")
 @click.option("--model", "-m", help="Default: the request's, or the endpoint's.")
 @click.option("--base-url", metavar="URL", help="A gateway in front of the service, or an emulator.")
-@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose request it is.")
+@click.option(
+    "--tenant", default=DEFAULT_TENANT, show_default=True, callback=demand_tenant, help="Whose request it is."
+)
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
 @click.option("--text", help="Prompt text that goes with the files.")
 @click.option("--as", "taken_as", type=click.Choice(["auto", "file", *FORMS]), default="auto", show_default=True)
