@@ -224,9 +224,8 @@ class _Mending:
 
     def _kept(self, reference: Reference) -> str:
         self.renewed.append(reference)
-        found = file_name(reference.uri)
-        if found is not None:
-            self._looked_at.add(found)
+        if not reference.reused:  # once a request; what somebody else uploaded may be gone as well
+            self._looked_at.add(reference.name)
         return reference.uri
 
     def _entry(self, name: str) -> Entry | None:
