@@ -328,6 +328,31 @@ def test_copies_end_some_time_after_their_last_use(bench: Bench) -> None:
     assert copy.read_bytes() == b"other"
 
 
+def test_a_copy_is_kept_from_its_last_use_on(bench: Bench) -> None:
+    bench.policy = UploadPolicy(keep_copies_s=3600)
+    bench.ensure(medium(SHOT))
+    bench.advance(3000)
+    assert bench.ensure(medium(SHOT)).reused
+    bench.advance(3000)
+
+    bench.ensure(medium(b"other"))
+
+    assert {copy.read_bytes() for copy in copies(bench)} == {SHOT, b"other"}
+
+
+def test_what_a_process_left_half_copied_goes_after_an_hour(bench: Bench) -> None:
+    bench.ensure(medium(SHOT))
+    now = bench.clock.now().timestamp()
+    for name, old_s in (("late", 3700), ("new", 10)):
+        left = bench.folder / "copies" / f".new-{name}"
+        left.write_bytes(b"half")
+        os.utime(left, (now - old_s, now - old_s))
+
+    bench.ensure(medium(b"other"))
+
+    assert {path.name for path in copies(bench) if path.name.startswith(".")} == {".new-new"}
+
+
 def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(bench: Bench) -> None:
     bench.policy = UploadPolicy(copies_cap_bytes=2500)
     bench.ensure(medium(b"o" * 1000), tenant="b")
@@ -338,6 +363,34 @@ def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(benc
     bench.ensure(medium(b"x" * 2000), tenant="c")
 
     assert {copy.read_bytes() for copy in copies(bench)} == {b"o" * 1000, b"new" * 300}
+
+
+def test_the_longest_unused_copy_makes_room_first(bench: Bench) -> None:
+    bench.policy = UploadPolicy(copies_cap_bytes=3000)
+    for at in range(3):
+        bench.ensure(medium(bytes([at]) * 1000))
+        bench.advance(100)
+    bench.ensure(medium(bytes([0]) * 1000))
+
+    bench.ensure(medium(b"n" * 1000))
+
+    assert {copy.read_bytes()[:1] for copy in copies(bench)} == {b"\0", b"\2", b"n"}
+
+
+def test_what_changed_after_it_arrived_is_uploaded_and_not_copied(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOT)
+
+    def told(done: int, of: int) -> None:
+        if done == of:
+            path.write_bytes(SHOT + b"more")
+
+    with path.open("rb") as file:
+        reference = bench.ensure(MediaPart(source=file, label="shot"), progress=told)
+
+    assert names(bench) == {reference.name}
+    assert copies(bench) == []
+    assert not known(bench).copied
 
 
 def test_a_copy_that_cannot_be_erased_hinders_no_upload_and_is_told_where_it_is_to_go(bench: Bench) -> None:
