@@ -17,6 +17,7 @@ from fake_io import FACES, Face
 from referenced import KEY, PNG, Bench, async_for_real, medium, sync_for_real
 from weighlock.emulator import Emulator
 from weighlock.errors import (
+    FileNotReady,
     FileProcessingFailed,
     InputError,
     ReferenceUnrecoverable,
@@ -25,13 +26,15 @@ from weighlock.errors import (
     UnreadableSource,
     UploadFailed,
 )
+from weighlock.gemini.files import FileState, RemoteFile
 from weighlock.io import Io
 from weighlock.request import MediaPart
 from weighlock.uploads.copies import Copies
-from weighlock.uploads.entries import Key
+from weighlock.uploads.entries import LEASE_S, Key
 from weighlock.uploads.owners import new_owner
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import Reference
+from weighlock.uploads.resumable import CHUNK_BYTES
 
 DAY_S = 86_400
 SHOT = media.picture((64, 48))
@@ -50,6 +53,7 @@ def emulator(running: Emulator) -> Emulator:
     running.reset()
     project = running.accounts.of_key(KEY)
     project.paid, project.storage_bytes = True, 20_000_000_000
+    running.files.processing_s = 0.2
     return running
 
 
@@ -179,6 +183,18 @@ def test_an_upload_that_fails_leaves_the_way_free(bench: Bench) -> None:
     assert not bench.ensure(medium(SHOT)).reused
 
 
+@pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit, ValueError])
+def test_an_upload_that_is_stopped_leaves_the_way_free_at_once(bench: Bench, how: type[BaseException]) -> None:
+    def stop(done: int, of: int) -> None:
+        raise how
+
+    with pytest.raises(how):
+        bench.ensure(medium(SHOT), progress=stop)
+
+    assert not bench.ensure(medium(SHOT)).reused
+    assert bench.clock.slept == []
+
+
 @each_for_real
 def test_many_flows_of_one_process_upload_once(one_face: Bench, real: Any) -> None:
     bench = one_face
@@ -211,6 +227,70 @@ def test_who_waits_for_somebody_else_or_for_the_service_is_told(bench: Bench) ->
         "somebody else is uploading the same file; waiting for that",
         "the service is still reading it",
     ]
+
+
+def claimed_by_somebody_else(bench: Bench, data: bytes, mime: str = PNG) -> Any:
+    key = Key(account="acme", tenant="a", sha256=hashlib.sha256(data).hexdigest(), mime=mime)
+    return bench.registry.claim(key, new_owner(), bench.clock.now(), wanting=0, size_bytes=len(data))
+
+
+def test_a_long_upload_keeps_its_lease(one_face: Bench) -> None:
+    data, taken = bytes(4 * CHUNK_BYTES), []
+
+    def slowly(done: int, of: int) -> None:
+        one_face.advance(LEASE_S - 60)
+        taken.append(claimed_by_somebody_else(one_face, data))
+
+    one_face.ensure(medium(data), progress=slowly)
+
+    assert taken == [None] * 4
+    assert one_face.uploads == 1
+
+
+def test_a_lease_is_kept_while_the_service_reads_a_film(bench: Bench) -> None:
+    bench.emulator.files.processing_s, taken = 5 * LEASE_S, []
+
+    async def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+        taken.append(claimed_by_somebody_else(bench, b"film", "video/mp4"))
+
+    bench.clock.sleep = sleep  # type: ignore[method-assign]
+    bench.ensure(medium(b"film"), mime="video/mp4")
+
+    assert len(taken) > 50
+    assert not any(taken)
+
+
+def test_a_film_that_is_read_for_ever_is_waited_for_within_the_time_and_then_adopted(bench: Bench) -> None:
+    bench.emulator.files.processing_s = 5000
+
+    async def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+
+    bench.clock.sleep = sleep  # type: ignore[method-assign]
+    with pytest.raises(FileNotReady, match=r"still PROCESSING after 2[89]\d s") as late:
+        bench.ensure(medium(b"film"), mime="video/mp4", within_s=300)
+    assert 250 < late.value.figures["waited_s"] <= 300
+
+    bench.ensure(medium(b"film"), mime="video/mp4", within_s=5000)
+    assert len(names(bench)) == 1
+    assert len(bench.emulator.requests.of("upload.finalize")) == 1
+
+
+def test_who_lost_his_lease_stops_and_takes_what_the_other_brought(one_face: Bench) -> None:
+    data = bytes(3 * CHUNK_BYTES)
+
+    def overtaken(done: int, of: int) -> None:
+        one_face.advance(LEASE_S + 1)
+        if (lease := claimed_by_somebody_else(one_face, data)) is not None:
+            theirs = RemoteFile(name="files/theirs", uri="theirs", state=FileState.ACTIVE)
+            assert one_face.registry.record(lease, theirs, one_face.clock.now(), 0.5)
+
+    found = one_face.ensure(medium(data), progress=overtaken)
+
+    assert found.name == "files/theirs"
+    assert found.reused
+    assert one_face.emulator.requests.of("upload.finalize") == []
 
 
 # ---- room

@@ -137,13 +137,16 @@ class Bringing:
 
     async def _active(self, lease: Lease, wanted: Wanted, file: RemoteFile) -> RemoteFile:
         """The file once it is ACTIVE; the lease goes on meanwhile."""
+        begun = self._io.monotonic()
         while file.state is not FileState.ACTIVE:
             left_s = wanted.until - self._io.monotonic()
             try:
                 return await self._files.wait_until_active(file, within_s=min(left_s, LEASE_S / 3))
             except FileNotReady:
                 if left_s <= LEASE_S / 3:
-                    raise
+                    waited_s = self._io.monotonic() - begun
+                    said = f"{file.name} is still {FileState.PROCESSING} after {waited_s:,.0f} s"
+                    raise FileNotReady(said, file=file.name, waited_s=waited_s) from None
                 self._renew(lease)
                 if wanted.told is not None:
                     wanted.told("the service is still reading it")
