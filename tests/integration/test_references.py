@@ -174,6 +174,39 @@ def test_where_that_fails_the_old_one_serves_and_it_is_not_tried_at_every_call(b
     assert bench.uploads == 2
 
 
+def test_where_the_service_cannot_read_the_new_one_the_old_one_serves(bench: Bench) -> None:
+    bench.emulator.files.processing_s = 0
+    first = bench.ensure(medium(b"film"), mime="video/mp4")
+    bench.advance(0.95 * 2 * DAY_S)
+    bench.emulator.files.fail_next = "no video track"
+
+    again = [bench.ensure(medium(b"film"), mime="video/mp4") for _ in range(3)]
+
+    assert {one.uri for one in again} == {first.uri}
+    assert bench.uploads == 2
+
+
+def test_an_old_file_that_is_found_again_serves_and_is_replaced_the_next_time(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.registry.forget(first.key)
+    bench.advance(0.95 * 2 * DAY_S)
+
+    second, third = bench.ensure(medium(SHOT)), bench.ensure(medium(SHOT))
+
+    assert second.uri == first.uri != third.uri
+    assert len(bench.emulator.requests.of("upload.finalize")) == 2
+
+
+def test_a_file_that_has_ended_as_soon_as_it_is_there_is_uploaded_three_times_and_no_more(bench: Bench) -> None:
+    bench.registry.set_clock = lambda *_: None  # type: ignore[method-assign]  # the service does not tell its time
+    bench.clock.passed_s += (bench.emulator.clock.now() - bench.clock.now()).total_seconds() + 3 * DAY_S
+
+    with pytest.raises(UploadFailed, match="do the clocks agree"):
+        bench.ensure(medium(SHOT))
+
+    assert bench.uploads == 3
+
+
 def test_an_upload_that_fails_leaves_the_way_free(bench: Bench) -> None:
     bench.emulator.faults.set("return-400", on="upload.start", count=1)
 

@@ -91,7 +91,9 @@ class Bringing:
         except FileProcessingFailed as error:
             self._registry.fail(lease, error.message, self._io.now())
             await self.deleted(lease.key.account, [str(error.figures["file"])])
-            raise
+            if still is None:
+                raise
+            return False
         except _LeaseLost:
             return False
         except ServiceError:
