@@ -407,6 +407,7 @@ def test_bytes_we_would_not_see_again_are_kept_for_their_owner_only(bench: Bench
     bench.advance(3 * DAY_S)
     again = bench.run(lambda references: references.renewed(known(bench)))
     assert not again.reused
+    assert (known(bench).path, known(bench).copied) == (None, True)
 
 
 def test_a_file_is_read_again_and_not_copied(bench: Bench, tmp_path: Path) -> None:
