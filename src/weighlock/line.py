@@ -218,12 +218,14 @@ class Line(Weigher):
 
     async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         refused, account = refusal_in(error, io.now()), ready.scales.endpoint.account
-        if refused is None or ready.mended or account.backend is Backend.VERTEX:
+        if refused is None or account.backend is Backend.VERTEX:
             return None
         try:
             references = self._opened.accounts(io).references(account)
             known = known_bytes(ready.receipt.fitted, ready.files.by_part)
-            request, renewed = await mended(references, ready.asked.tenant, ready.request, refused, known)
+            request, renewed = await mended(
+                references, ready.asked.tenant, ready.request, refused, known, ready.files.looked_at
+            )
         except (ServiceRefused, ConfigError):  # it is about something else, or nobody here has the key
             return None
         ready.files.renew(renewed, REFUSED)

@@ -187,7 +187,7 @@ class Preflight(Line):
 
     def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         """What may be sent once more after the service refused it for a file: that file is uploaded again, and every
-        reference to it is rewritten. Once a request; `None` where that is no help, and the error stands.
+        reference to it is rewritten. Once a file; `None` where that is no help, and the error stands.
 
         Args:
             ready: As it was sent. What comes in its place is settled in its place.

@@ -31,6 +31,8 @@ class Files:
     """What stands in the place of files the caller named."""
     known: dict[str, MediaPart] = field(default_factory=dict)
     """The bytes of files, by their names."""
+    looked_at: set[str] = field(default_factory=set)
+    """Names of files the service refused, and of those uploaded in their place: neither is uploaded again."""
     reuploads: Counter[str] = field(default_factory=Counter)
     """How many of `renewed` were uploaded, by cause."""
 
@@ -74,7 +76,7 @@ async def brought(
         references = _of(accounts, account, scales)
     except ConfigError:  # without a key nothing can be renewed: the caller's own client has one
         return fitted, fitted.request
-    request, renewed = await freshened(references, tenant, fitted.request, files.known)
+    request, renewed = await freshened(references, tenant, fitted.request, files.known, files.looked_at)
     files.renew(renewed, EXPIRED)
     return fitted, request
 

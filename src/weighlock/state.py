@@ -28,6 +28,10 @@ _OVER_NETWORK = frozenset(
 _PAUSE_S = 0.02
 
 
+class Damaged(Exception):
+    """What a row says makes no sense: nobody of ours wrote it."""
+
+
 class StateFile:
     """One database for all threads and processes of a host. Every use is a transaction of its own.
 
@@ -142,6 +146,8 @@ class StateFile:
             self._migrate(connection)
 
     def _demand_ours(self, connection: sqlite3.Connection) -> None:
+        # In this order: another process may be making it right now.
+        empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
         version, known = _pragma(connection, "user_version"), len(self._migrations)
         if version > known:
             raise ConfigError(
@@ -151,9 +157,12 @@ class StateFile:
                 version=version,
                 known=known,
             )
-        empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
-        if _pragma(connection, "application_id") != _APPLICATION_ID and not empty:
+        if empty:
+            return
+        if _pragma(connection, "application_id") != _APPLICATION_ID:
             raise ConfigError(f"{_told(self.path)} is a database of another program; set state.dir")
+        if version < 1:
+            raise Damaged(f"it holds tables and says it is of version {version}")
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         with _transaction(connection):
@@ -175,10 +184,15 @@ class StateFile:
         try:
             yield
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # a table or column of ours is not there
+                raise self._damaged(error) from error
             why = f"locked for longer than {self._busy_s:g} s" if _is_busy(error) else str(error)
             raise StateUnavailable(f"{_told(self.path)}: {why}") from error
-        except sqlite3.DatabaseError as error:
-            raise StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}") from error
+        except (sqlite3.DatabaseError, Damaged) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> StateUnavailable:
+        return StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 from google.genai.models import Models
 from PIL import Image
 
@@ -203,6 +203,35 @@ def test_a_file_that_is_gone_is_uploaded_again_and_the_call_goes_on(emulator: Em
         assert again.billed is not None
         assert again.billed.usage == settled.billed.usage if settled.billed else False
         assert preflight.held == {}
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_every_file_that_is_gone_is_uploaded_again_once_wherever_it_stands(
+    emulator: Emulator, tmp_path: Path, paid: bool
+) -> None:
+    yaml = DAY + "uploads: {inline_below: {developer: 1KB}}\n"
+    clock = FakeClock()
+    clock.passed_s = (emulator.clock.now() - START).total_seconds()
+    shots = [media.picture((640, 480 + at)) for at in range(3)]
+    with (
+        Counting(settings(tmp_path, yaml), clock) as preflight,
+        closing(weighlock.Client(preflight=preflight)) as client,
+    ):
+        contents: list[Any] = [*(types.Part.from_bytes(data=shot, mime_type="image/png") for shot in shots), "what?"]
+        client.models.generate_content(model=MODEL, contents=contents)
+        for file in emulator.files:
+            emulator.files.delete(file.project, file.name)
+        clock.passed_s += 3600
+        emulator.clock.advance(3600)
+        emulator.accounts.of_key("k").paid = paid
+        with nullcontext() if paid else pytest.raises(errors.ClientError, match="403"):
+            client.models.generate_content(model=MODEL, contents=contents)
+        emulator.accounts.of_key("k").paid = True
+        assert preflight.held == {}
+
+    answers = [one.status for one in emulator.requests.of("generate")]
+    assert answers == ([200, 403, 403, 403, 200] if paid else [200, 403, 403])
+    assert len(emulator.requests.of("upload.start")) == (6 if paid else 4)
 
 
 def test_limits_of_a_block_of_code(emulator: Emulator, tmp_path: Path) -> None:

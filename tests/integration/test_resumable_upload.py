@@ -254,10 +254,14 @@ def test_a_name_taken_by_something_else_is_left_alone(face: Face, emulator: Emul
 
 
 @each_face
-def test_a_source_that_changes_meanwhile_fails(face: Face, emulator: Emulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("opened", [False, True], ids=["path", "file object"])
+def test_a_source_that_changes_meanwhile_fails(face: Face, emulator: Emulator, tmp_path: Path, opened: bool) -> None:
     path = tmp_path / "growing.pdf"
     path.write_bytes(b"%PDF-1.7" + noise(3 * GRANULE))
-    with PartSource(MediaPart(source=path, label="g"), max_bytes=10**9) as source:
+    with (
+        path.open("rb") as file,
+        PartSource(MediaPart(source=file if opened else path, label="g"), max_bytes=10**9) as source,
+    ):
         what = cargo(path.read_bytes(), source, sha256_of(source))
 
         def change(done: int, of: int) -> None:

@@ -41,6 +41,10 @@ _COMMANDS = {
 EXIT_USAGE = 2
 
 
+class _Unheard(Exception):
+    """Nobody reads what is told."""
+
+
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -51,6 +55,12 @@ class _Lazy(click.Group):
         module = cmd_name.replace("-", "")
         command: click.Command = getattr(importlib.import_module(f"weighlock.cli.{module}"), module)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end it with 1
+            raise _Unheard from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -91,7 +101,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
-    except BrokenPipeError:
+    except (BrokenPipeError, _Unheard):
         # The reader of our output has gone (`| head`): nothing is wrong, and there is nobody left to tell.
         _forget_output()
         sys.exit(0)

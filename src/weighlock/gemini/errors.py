@@ -17,6 +17,8 @@ from weighlock.written import plain
 _LONGEST_MESSAGE = 400
 _SHORT_KEY = 7
 _FILE = re.compile(r"\bFile (?:files/)?([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)(?![\w-])")
+_OURS = re.compile(r"w[0-9a-f]{37}[0-9a-z]")
+"""A name we give: it looks like a key, and is none."""
 _QUERY = re.compile(r"(https?://[^\s?\"']{1,300})\?[^\s\"']*")
 _TITLE = re.compile(r"<title>([^<]{1,200})</title>", re.IGNORECASE)
 _TOO_LONG = re.compile(r"input token count \(?([\d,]+)\)? exceeds .{0,60}?tokens allowed \(?([\d,]+)", re.IGNORECASE)
@@ -53,8 +55,11 @@ def refusal(
     code = code if isinstance(code, str) and re.fullmatch(r"[A-Z_]{1,60}", code) else None
     named = _FILE.search(said)
     counted, limit = _bounds(said)
+    words = _presentable(said, hidden)
+    if named is not None and _OURS.fullmatch(named[1]):
+        words = words.replace("File [key hidden]", f"File {named[1]}", 1)
     return ServiceRefused(
-        f"the service refuses: {status}{f' {code}' if code else ''}: {_presentable(said, hidden)}",
+        f"the service refuses: {status}{f' {code}' if code else ''}: {words}",
         service_status=status,
         service_code=code,
         retry_after_s=_retry_after_s(headers, error, now),

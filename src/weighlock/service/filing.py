@@ -83,7 +83,7 @@ async def _listed(call: Call) -> None:
 
 async def _deleted(call: Call, name: str) -> None:
     references = call.served.preflight.references(call.endpoint.account)
-    missed = await references.deleted([name])
+    missed = (await references.deleted([name])).missed
     await call.served.io.call(references.forgotten, call.caller.tenant, name)
     if missed:
         await refuse(call.send, 503, f"the service could not be reached to delete {name}", "not_deleted")

@@ -99,13 +99,12 @@ class _Exchange:
     async def answered(self) -> AsyncIterator[Answer]:
         """The service's answer; of a request it refused for a file, that of the mended one."""
         begun = perf_counter()
-        async with self._sent() as found:
-            self.upstream_ms = (perf_counter() - begun) * 1000
-            if found.status < 400 or not await self._mended(found):
-                yield found
-                return
-        async with self._sent() as found:
-            yield found
+        while True:
+            async with self._sent() as found:
+                self.upstream_ms = (perf_counter() - begun) * 1000
+                if found.status < 400 or not await self._mended(found):
+                    yield found
+                    return
 
     @asynccontextmanager
     async def _sent(self) -> AsyncIterator[Answer]:

@@ -111,14 +111,20 @@ async def repaired(
 
 
 async def freshened(
-    references: References, tenant: str, request: Request, known: Mapping[str, MediaPart] = NO_BYTES
+    references: References,
+    tenant: str,
+    request: Request,
+    known: Mapping[str, MediaPart] = NO_BYTES,
+    looked_at: set[str] | None = None,
 ) -> tuple[Request, Sequence[Reference]]:
     """The request without references we know to be past their end, and those in their place.
+
+    `looked_at` are files that are not uploaded again for this request; what is uploaded for it comes to them.
 
     Raises:
         ReferenceUnrecoverable: a file is another tenant's.
     """
-    async with _Mending(references, tenant, known) as mending:
+    async with _Mending(references, tenant, known, looked_at) as mending:
         return await mending.freshened(request), mending.renewed
 
 
@@ -128,24 +134,33 @@ async def mended(
     request: Request,
     refusal: ServiceRefused | CountFailed,
     known: Mapping[str, MediaPart] = NO_BYTES,
+    looked_at: set[str] | None = None,
 ) -> tuple[Request, Sequence[Reference]]:
-    """The request as it is worth another try after a refusal, and what was uploaded for it. To be called once of each.
+    """The request as it is worth another try after a refusal, and what was uploaded for it.
+
+    To be called once of each refusal, with the same `looked_at` for all of one request.
 
     Raises:
         The refusal, where it names no file of the request, or cannot be helped.
         ReferenceUnrecoverable, ServiceError: as `repaired`.
     """
-    async with _Mending(references, tenant, known) as mending:
+    async with _Mending(references, tenant, known, looked_at) as mending:
         return await mending.freshened(await mending.mended(request, refusal)), mending.renewed
 
 
 class _Mending:
     """One request's references. Left with an error, what it uploaded is needed by nobody."""
 
-    def __init__(self, references: References, tenant: str, known: Mapping[str, MediaPart]) -> None:
+    def __init__(
+        self,
+        references: References,
+        tenant: str,
+        known: Mapping[str, MediaPart],
+        looked_at: set[str] | None = None,
+    ) -> None:
         self.renewed: list[Reference] = []
         self._references, self._tenant, self._known = references, tenant, known
-        self._looked_at: set[str] = set()
+        self._looked_at = set[str]() if looked_at is None else looked_at
 
     async def __aenter__(self) -> Self:
         return self
@@ -231,9 +246,8 @@ class _Mending:
 
     def _kept(self, reference: Reference) -> str:
         self.renewed.append(reference)
-        found = file_name(reference.uri)
-        if found is not None:
-            self._looked_at.add(found)
+        if not reference.reused:  # once a request; what somebody else uploaded may be gone as well
+            self._looked_at.add(reference.name)
         return reference.uri
 
     def _entry(self, name: str) -> Entry | None:

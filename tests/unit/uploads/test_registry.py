@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from weighlock.errors import StateUnavailable
 from weighlock.gemini.files import FileState, RemoteFile
 from weighlock.uploads.entries import FAILURE_KEPT_S, LEASE_S, Entry, Key, Lease
 from weighlock.uploads.owners import is_dead, new_owner
@@ -240,3 +242,32 @@ def test_what_is_in_use_and_near_its_end_is_due(registry: Registry) -> None:
     assert due(registry.entries(later), later) == []
     registry.touch(found(registry), later)
     assert [one.key for one in due(registry.entries(later), later)] == [KEY]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE contents SET used_at = 1e300",
+        "UPDATE contents SET used_at = 'lately'",
+        "UPDATE contents SET size_bytes = 'x'",
+        "UPDATE contents SET leased_until = 'x', owner = 'x'",
+        "UPDATE remotes SET expires_at = x'ff'",
+        "UPDATE clocks SET ahead_s = 'x'",
+        "UPDATE secret SET value = 'text'",
+        "UPDATE secret SET value = x''",
+    ],
+)
+def test_what_none_of_ours_wrote_is_a_damaged_file(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "uploads.db"
+    registry = Registry(path)
+    registry.record(claimed(registry), file(), NOW, 0.5)
+    registry.set_clock("acme", 3600)
+    registry.close()
+    sql = sqlite3.connect(path)
+    with sql:
+        sql.execute(damage)
+    sql.close()
+
+    for look in (Registry.find, Registry.entries):
+        with pytest.raises(StateUnavailable, match=r"uploads\.db: .*; move it away"):
+            look(Registry(path), *((KEY, NOW) if look is Registry.find else (NOW,)))
