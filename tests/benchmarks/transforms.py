@@ -76,8 +76,8 @@ def _compared(path: Path, folder: Path, task: str, work: str, peer: list[str], g
 def _memory(short: Path, long: Path, folder: Path) -> Comparison:
     """Peak memory of thinning out 4 and 60 minutes, and how much the `ffmpeg` program's own grows between them.
 
-    What an hour adds are tables FFmpeg keeps, for MP4 has its index in one piece: about 39 bytes a sample of every
-    track that is opened (10 MB), and 72 a packet of sound that is copied (11 MB). Ours are 17 bytes a picture (2 MB).
+    What an hour adds is the index of the MP4 that is read, which FFmpeg keeps in one piece: about 36 bytes a sample of
+    every track (10 MB). Ours are 17 bytes a picture and 4 a packet that is written (3 MB).
     """
     work, thin = "VideoWork(fps=0.5, max_width_px=768)", ["-vf", "fps=0.5,scale=768:-2", *_ENCODER]
     ours, theirs = {}, []
