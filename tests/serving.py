@@ -31,13 +31,13 @@ UPSTREAM_KEY = "upstream-key-0123456789"
 class Served:
     """A running service."""
 
-    emulator: Emulator
-    settings: Settings
+    emulator: Emulator = field(repr=False)
+    settings: Settings = field(repr=False)
     base_url: str
     admin_url: str
     service: ServiceThread
     http: httpx2.Client
-    events: list[Ended] = field(default_factory=list)
+    events: list[Ended] = field(default_factory=list, repr=False)
     """Of requests that have ended."""
 
     def ask(self, path: str, *parts: Any, **options: Any) -> httpx2.Response:
