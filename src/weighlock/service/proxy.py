@@ -65,6 +65,12 @@ class Proxy:
         self, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
         served = self._served()
+        with served.used():
+            await self._answered_by(served, asked, scope, receive, send)
+
+    async def _answered_by(
+        self, served: Served, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
         if asked is not None and asked.kind is Kind.UPLOAD and b"upload_id=" in scope["query_string"]:
             await self._uploaded(served, asked, scope, receive, send)
             return
