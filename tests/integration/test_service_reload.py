@@ -70,7 +70,7 @@ def test_other_limits_are_in_force_and_what_was_used_stays_used(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "wrong", ["default: {", "default: {model: 7, mode: perhaps}\n", "rules: {overlay: none.toml}\n"]
+    "wrong", ["default: {", "default: {model: 7, mode: perhaps}\n", "default:\nrules: {overlay: none.toml}\n"]
 )
 def test_settings_that_are_wrong_change_nothing_and_are_told(tmp_path: Path, emulator: Emulator, wrong: str) -> None:
     with serving(tmp_path, emulator, yaml()) as served:
