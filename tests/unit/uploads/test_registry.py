@@ -66,6 +66,20 @@ def test_a_path_that_is_no_utf8_comes_back_as_it_was(registry: Registry) -> None
     assert found(registry).path == path
 
 
+def test_where_its_bytes_and_name_were_seen_last_is_remembered_and_a_claim_is_a_use(registry: Registry) -> None:
+    def claim(at_s: float, path: Path | None, label: str | None) -> tuple[Path | None, str | None, datetime]:
+        lease = registry.claim(KEY, new_owner(), after(at_s), wanting=0, size_bytes=7, path=path, label=label)
+        assert lease is not None
+        registry.release(lease)
+        entry = found(registry)
+        return entry.path, entry.label, entry.used_at
+
+    assert claim(0, None, None) == (None, None, NOW)
+    assert claim(1, Path("/a"), "a") == (Path("/a"), "a", after(1))
+    assert claim(2, None, None) == (Path("/a"), "a", after(2))
+    assert claim(3, Path("/b"), "b") == (Path("/b"), "b", after(3))
+
+
 def test_one_claims_and_the_others_wait_until_it_is_recorded(registry: Registry) -> None:
     lease = claimed(registry)
 
