@@ -174,6 +174,16 @@ def test_where_that_fails_the_old_one_serves_and_it_is_not_tried_at_every_call(b
     assert bench.uploads == 2
 
 
+def test_one_call_tries_once_to_replace_what_still_serves(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.advance(0.95 * 2 * DAY_S)
+    bench.registry.postpone = lambda *_: None  # type: ignore[method-assign]  # as where the clock leaps meanwhile
+    bench.emulator.faults.set("return-400", on="upload.start", count=9)
+
+    assert bench.ensure(medium(SHOT)).uri == first.uri
+    assert bench.uploads == 2
+
+
 def test_where_the_service_cannot_read_the_new_one_the_old_one_serves(bench: Bench) -> None:
     bench.emulator.files.processing_s = 0
     first = bench.ensure(medium(b"film"), mime="video/mp4")
