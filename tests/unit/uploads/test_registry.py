@@ -216,6 +216,17 @@ def test_a_name_leads_to_its_content_long_after_it_was_given_up(registry: Regist
     assert entry.remote.name == "files/two"
 
 
+def test_what_may_still_be_at_the_service_is_neither_deleted_nor_ended(registry: Registry) -> None:
+    for at, name in enumerate(("files/one", "files/two", "files/three")):
+        lease = claimed(registry, after(at), wanting=at)
+        registry.record(lease, file(name, created=after(100 * at)), after(at), 0.5)
+    registry.give_up("acme", "files/one", deleted=True)
+    registry.give_up("acme", "files/two", deleted=False)
+
+    assert sorted(registry.names(KEY, after(3))) == ["files/three", "files/two"]
+    assert registry.names(KEY, after(48 * 3600 + 150)) == ["files/three"]
+
+
 def test_no_tenant_and_no_account_sees_anothers(registry: Registry) -> None:
     registry.record(claimed(registry), file(), NOW, 0.5)
     other = Key(account="acme", tenant="b", sha256=KEY.sha256, mime=KEY.mime)
