@@ -16,7 +16,7 @@ from weighlock.emulator import Emulator
 from weighlock.events import Ended
 from weighlock.service.keys import hash_of, new_key
 from weighlock.service.running import ServiceThread
-from weighlock.settings import Settings
+from weighlock.settings import Settings, load
 from weighlock.settings.serving import Address
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the machine's certificates takes 30 ms a client
@@ -31,13 +31,13 @@ UPSTREAM_KEY = "upstream-key-0123456789"
 class Served:
     """A running service."""
 
-    emulator: Emulator
-    settings: Settings
+    emulator: Emulator = field(repr=False)
+    settings: Settings = field(repr=False)
     base_url: str
     admin_url: str
     service: ServiceThread
     http: httpx2.Client
-    events: list[Ended] = field(default_factory=list)
+    events: list[Ended] = field(default_factory=list, repr=False)
     """Of requests that have ended."""
 
     def ask(self, path: str, *parts: Any, **options: Any) -> httpx2.Response:
@@ -62,12 +62,17 @@ def serving(folder: Path, emulator: Emulator, yaml: str = "") -> Iterator[Served
     account = f"{{backend: developer, api_key_file: {key}, base_url: '{emulator.base_url}'}}"
     default = "" if "default:" in yaml else f"default: {{model: {MODEL}}}\n"
     accounts = "" if "accounts:" in yaml else f"accounts: {{developer: {account}}}\n"
+
+    def read() -> Settings:
+        found = load(folder / "weighlock.yaml", environ={}, cwd=folder)
+        return replace(found, state=replace(found.state, dir=folder / "state"))
+
     known = settings(folder, accounts + default + yaml)
     anywhere = Address(host="127.0.0.1", port=0)
     known = replace(known, service=replace(known.service, listen=anywhere, admin=anywhere))
     events: list[Ended] = []
     with (
-        ServiceThread(known, on_event=[events.append]) as service,
+        ServiceThread(known, on_event=[events.append], read=read) as service,
         httpx2.Client(base_url=service.base_url, timeout=20, verify=NO_TLS) as http,
     ):
         yield Served(

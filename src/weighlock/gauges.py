@@ -32,7 +32,6 @@ class Gauges:
     def __init__(self, settings: Settings, rules: RuleBook, opened: Opened, io: SyncIo) -> None:
         self._settings, self._rules, self._opened, self._io = settings, rules, opened, io
         self._every = (settings.default, *settings.endpoints.values())
-        self._read_at = io.now()
         self._told: set[str] = set()
 
     def __call__(self) -> Iterator[Sample]:
@@ -53,7 +52,6 @@ class Gauges:
         for one in self._every:
             labels = {"endpoint": one.name, "owner": one.owner or "", "mode": one.mode.value}
             yield Sample(metric=m.ENDPOINT, value=1, labels=labels)
-        yield Sample(metric=m.RELOADED, value=self._read_at.timestamp())
 
     def _budgets(self) -> Iterator[Sample]:
         names = [None, *self._settings.endpoints]

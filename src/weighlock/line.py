@@ -65,6 +65,12 @@ class Line(Weigher):
         super().close()
         self._opened.close()
 
+    def take_over(self, before: Line) -> None:
+        """Goes on in the place of another, whose settings were changed: with what this process alone remembers of
+        budgets and of answers. To be called before either is closed."""
+        self._opened.take_over(before._opened)
+        self._answers = before._answers
+
     async def _prepared(
         self, io: Io, request: Request, origin: Origin, asked: Asked, *, holds: bool = True, refuses: bool = True
     ) -> PreparedRequest:

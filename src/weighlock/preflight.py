@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from weighlock.budgets.hold import Store
+    from weighlock.gauges import Gauges
+    from weighlock.observe.sample import Sample
     from weighlock.settings import Account
     from weighlock.uploads.references import References
 
@@ -56,16 +58,24 @@ class Preflight(Line):
     ) -> None:
         super().__init__(settings, rules=rules, preload=preload, clock=clock, on_event=on_event)
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
+        self._gauges: Gauges | None = None
         if registry is not None:
             self._measured_in(registry)
 
     def _measured_in(self, registry: CollectorRegistry) -> None:
-        from weighlock.gauges import Gauges
         from weighlock.observe import prometheus
 
         metrics = prometheus.Metrics(registry, endpoints=self.settings.endpoints, models=self.rules.models())
         self._witnesses.listen(metrics)
-        registry.register(prometheus.Gauges(Gauges(self.settings, self.rules, self._opened, self._io)))
+        registry.register(prometheus.Gauges(self.gauges))
+
+    def gauges(self) -> Iterator[Sample]:
+        """How budgets, files, rules and prices stand now. Blocks."""
+        from weighlock.gauges import Gauges
+
+        if self._gauges is None:
+            self._gauges = Gauges(self.settings, self.rules, self._opened, self._io)
+        return self._gauges()
 
     async def __aenter__(self) -> Self:
         return self

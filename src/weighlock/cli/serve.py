@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,8 @@ def serve(upstream: str, listen: str | None, config: Path | None) -> None:
     if service.is_public and not service.clients:
         raise ConfigError(f"{service.listen} is open to others: name clients first (`weighlock keys new NAME`)")
     with ExitStack() as stack:
-        settings = _behind(settings, upstream, stack)
+        changed = _behind(upstream, stack)
+        settings = changed(settings)
         try:
             clients = stack.enter_context(listening(address := service.listen))
             admin = stack.enter_context(listening(address := service.admin)) if service.admin is not None else None
@@ -64,33 +66,37 @@ def serve(upstream: str, listen: str | None, config: Path | None) -> None:
         told = [f"weighlock on {url_of(clients)}, in front of {_words(upstream, settings)} (stop it with Ctrl-C)"]
         if admin is not None:
             told.append(f"for operators: {url_of(admin)}/metrics, /readyz")
-        asyncio.run(_until_stopped(Service(settings, clients=clients, admin=admin), told))
+        served = Service(settings, clients=clients, admin=admin, read=lambda: changed(load(config)))
+        asyncio.run(_until_stopped(served, told))
 
 
 async def _until_stopped(service: Service, told: list[str]) -> None:
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    loop.add_signal_handler(signal.SIGHUP, service.reload)
     await service.run(stopped, lambda: click.echo("\n".join(told)))
 
 
-def _behind(settings: Settings, upstream: str, stack: ExitStack) -> Settings:
-    """The settings with every account asking whom the command line names."""
+def _behind(upstream: str, stack: ExitStack) -> Callable[[Settings], Settings]:
+    """Settings, with every account asking whom the command line names."""
     if upstream == _GOOGLE:
-        return settings
+        return lambda settings: settings
     if upstream == _EMULATOR:
         from weighlock.emulator import Emulator
 
         os.environ[_KEY_VARIABLE] = "emulator"
-        return settings.asking(stack.enter_context(Emulator()).base_url, _KEY_VARIABLE)
+        url = stack.enter_context(Emulator()).base_url
+        return lambda settings: settings.asking(url, _KEY_VARIABLE)
     from pydantic import TypeAdapter, ValidationError
 
     from weighlock.settings.fields import BaseUrl
 
     try:
-        return settings.asking(TypeAdapter(BaseUrl).validate_python(upstream))
+        address = TypeAdapter(BaseUrl).validate_python(upstream)
     except ValidationError:
         raise click.BadParameter("service, emulator or https://host", param_hint="--upstream") from None
+    return lambda settings: settings.asking(address)
 
 
 def _words(upstream: str, settings: Settings) -> str:

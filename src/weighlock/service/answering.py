@@ -103,9 +103,9 @@ async def answer(send: Send, status: int, body: bytes, headers: Pairs) -> None:
     await go_on(send, body, more=False)
 
 
-async def answer_json(send: Send, status: int, document: Any, headers: Pairs = ()) -> None:
+async def answer_json(send: Send, status: int, document: Any, headers: Pairs = (), *, kind: str = JSON) -> None:
     """A whole answer in JSON."""
-    await answer(send, status, dumps(document), [("content-type", JSON), *headers])
+    await answer(send, status, dumps(document), [("content-type", kind), *headers])
 
 
 async def refuse(

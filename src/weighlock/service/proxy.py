@@ -13,6 +13,8 @@ from urllib.parse import parse_qsl
 
 from weighlock.errors import ConfigError, WeighlockError
 from weighlock.service.answering import Send, answer_json, refuse, retry_after
+from weighlock.service.api import ROOT as API
+from weighlock.service.api import api
 from weighlock.service.bodies import BodyRefused, ClientGone
 from weighlock.service.call import Call, Receive
 from weighlock.service.filing import files
@@ -63,6 +65,12 @@ class Proxy:
         self, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
         served = self._served()
+        with served.used():
+            await self._answered_by(served, asked, scope, receive, send)
+
+    async def _answered_by(
+        self, served: Served, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
         if asked is not None and asked.kind is Kind.UPLOAD and b"upload_id=" in scope["query_string"]:
             await self._uploaded(served, asked, scope, receive, send)
             return
@@ -72,6 +80,9 @@ class Proxy:
             return
         known = served.settings.endpoints
         who = caller(client, scope["headers"], named=asked.endpoint, known=known)
+        if asked.path.startswith(API):
+            await api(_call(served, asked, who, scope, receive, send), asked.path.removeprefix(API))
+            return
         methods, deed = _DEEDS.get(asked.kind, (None, unknown))
         if methods is not None and scope["method"] not in methods:
             await refuse(send, 405, f"{asked.kind.value} takes {' or '.join(sorted(methods))}", "method")

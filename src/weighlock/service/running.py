@@ -14,10 +14,12 @@ from prometheus_client import CollectorRegistry
 
 from weighlock.events import Ended
 from weighlock.io import AsyncIo
+from weighlock.observe.prometheus import Gauges, Metrics
 from weighlock.preflight import Preflight
 from weighlock.rules import RuleBook
 from weighlock.service.admin import admin_app
 from weighlock.service.proxy import Proxy
+from weighlock.service.reload import Reloader
 from weighlock.service.served import Served
 from weighlock.service.server import Hosts, Server, listening
 from weighlock.service.state import State
@@ -28,7 +30,10 @@ _PATIENCE_S = 60.0
 
 
 class Service:
-    """Serves what the settings say, on sockets that listen already; `admin` where operators are served too."""
+    """Serves what the settings say, on sockets that listen already; `admin` where operators are served too.
+
+    `read` reads the settings again, for `reload`: by a signal, or when a file of theirs has changed.
+    """
 
     def __init__(
         self,
@@ -38,28 +43,34 @@ class Service:
         admin: socket.socket | None = None,
         rules: RuleBook | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
+        read: Callable[[], Settings] | None = None,
     ) -> None:
-        self._settings, self._rules, self._on_event = settings, rules, tuple(on_event)
+        self._settings, self._rules, self._on_event, self._read = settings, rules, tuple(on_event), read
         self._clients, self._admin = clients, admin
+        self._registry = CollectorRegistry()
+        self._metrics = Metrics(self._registry, endpoints=(), models=())
+        self._reloader: Reloader | None = None
 
     async def run(self, stopped: asyncio.Event, on_start: Callable[[], object] = lambda: None) -> None:
         """Until `stopped`: then what is under way ends, and everything is settled."""
-        io, registry = AsyncIo(), CollectorRegistry()
-        serving = self._settings.service
+        io, serving = AsyncIo(), self._settings.service
+        state = State(self._served(self._settings, io))
+        self._registry.register(Gauges(lambda: [*state.served.preflight.gauges(), *state.samples()]))
         async with AsyncExitStack() as stack:
-            preflight = await stack.enter_async_context(
-                Preflight(self._settings, rules=self._rules, async_io=io, on_event=self._on_event, registry=registry)
-            )
-            state = State(Served(self._settings, preflight, io))
-            stack.push_async_callback(state.served.close)
+            stack.push_async_callback(io.close)
+            stack.push_async_callback(state.close)
+            if self._read is not None:
+                self._reloader = Reloader(state, self._read, lambda found: self._served(found, io, state.served))
+                watching = asyncio.create_task(self._reloader.run())
+                stack.push_async_callback(self._reloader.close)
+                stack.callback(watching.cancel)
             if self._admin is not None and serving.admin is not None:
-                app = admin_app(state, registry)
+                app = admin_app(state, self._registry)
                 admin = Server(app, self._admin, _hosts(serving.admin, serving.hosts), serving.deadlines)
                 await admin.start()
                 stack.push_async_callback(admin.stop, 1.0)
-            server = Server(
-                Proxy(lambda: state.served), self._clients, _hosts(serving.listen, serving.hosts), serving.deadlines
-            )
+            hosts = _hosts(serving.listen, serving.hosts)
+            server = Server(Proxy(lambda: state.served), self._clients, hosts, serving.deadlines)
             await server.start()
             try:
                 on_start()
@@ -67,6 +78,18 @@ class Service:
             finally:
                 state.is_ending = True
                 await server.stop(serving.deadlines.drain_s)
+
+    def reload(self) -> None:
+        """Reads the settings again, beside whatever is under way. From the loop it runs in."""
+        if self._reloader is not None:
+            self._reloader.ask()
+
+    def _served(self, settings: Settings, io: AsyncIo, before: Served | None = None) -> Served:
+        preflight = Preflight(settings, rules=self._rules, async_io=io, on_event=[*self._on_event, self._metrics])
+        if before is not None:
+            preflight.take_over(before.preflight)
+        self._metrics.know(settings.endpoints, preflight.rules.models())
+        return Served(settings, preflight, io)
 
 
 def _hosts(address: Address, names: Iterable[str]) -> Hosts:
@@ -83,6 +106,7 @@ class ServiceThread:
         *,
         rules: RuleBook | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
+        read: Callable[[], Settings] | None = None,
     ) -> None:
         """Raises `OSError` where a port is taken."""
         clients = listening(settings.service.listen)
@@ -90,7 +114,7 @@ class ServiceThread:
         self.base_url = url_of(clients)
         """For `HttpOptions(base_url=…)`."""
         self.admin_url = None if admin is None else url_of(admin)
-        self._service = Service(settings, clients=clients, admin=admin, rules=rules, on_event=on_event)
+        self._service = Service(settings, clients=clients, admin=admin, rules=rules, on_event=on_event, read=read)
         self._ready, self._loop = threading.Event(), asyncio.new_event_loop()
         self._stopped = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="weighlock-service", daemon=True)
@@ -104,6 +128,10 @@ class ServiceThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def reload(self) -> None:
+        """As SIGHUP would."""
+        self._loop.call_soon_threadsafe(self._service.reload)
 
     def stop(self) -> None:
         """As a signal would. What is under way ends first."""

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from weighlock.errors import WeighlockError
+from weighlock.observe import metrics
+from weighlock.observe.sample import Sample
 from weighlock.service.served import Served
 
 
@@ -29,6 +31,17 @@ class State:
         except WeighlockError as error:
             why.append(error.message)
         return why
+
+    def samples(self) -> list[Sample]:
+        """For `/metrics`."""
+        return [
+            Sample(metric=metrics.RELOADED, value=self.reloaded_at.timestamp()),
+            Sample(metric=metrics.RELOAD_OK, value=float(self.reload_problem is None)),
+        ]
+
+    async def close(self) -> None:
+        """Of the configuration in force by then."""
+        await self.served.close()
 
     def told(self) -> dict[str, Any]:
         """For `/readyz`."""

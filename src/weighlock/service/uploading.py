@@ -15,7 +15,7 @@ from weighlock.errors import MimeMismatch, UnknownMediaType
 from weighlock.mime import agrees
 from weighlock.request import MediaPart
 from weighlock.service import bodies
-from weighlock.service.answering import JSON, answer, answer_json, refuse
+from weighlock.service.answering import answer, answer_json, refuse
 from weighlock.service.call import Call
 from weighlock.service.filing import described
 from weighlock.service.refusals import refusal
@@ -118,8 +118,7 @@ async def _told(call: Call, coming: Coming) -> None:
         return
     if coming.upload.display_name is not None:
         document = {**document, "displayName": coming.upload.display_name}
-    headers = [("content-type", JSON), ("x-goog-upload-status", "final")]
-    await answer_json(call.send, 200, {"file": document}, headers[1:])
+    await answer_json(call.send, 200, {"file": document}, [("x-goog-upload-status", "final")])
 
 
 def _mime(call: Call, part: MediaPart) -> str:

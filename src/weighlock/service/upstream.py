@@ -6,6 +6,7 @@ aiohttp, not httpx2, by measurement: on two cores a proxied call takes a third o
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -138,7 +139,7 @@ class Upstream:
                 ask.method,
                 URL(ask.url, encoded=True),
                 headers=headers,
-                data=ask.body,
+                data=_in_pieces(ask.body),
                 allow_redirects=False,
                 skip_auto_headers=[name for name in _OURS if name not in headers],
             )
@@ -162,6 +163,11 @@ class Upstream:
                 max_field_size=_MOST_LINE,
             )
         return self._session
+
+
+def _in_pieces(body: Any) -> Any:
+    """A large one is handed over bit by bit: at once, a connection would hold it a second time."""
+    return io.BytesIO(body) if isinstance(body, bytes | bytearray) and len(body) > _PIECE_BYTES else body
 
 
 def _repeatable(ask: Ask) -> bool:

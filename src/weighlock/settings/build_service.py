@@ -38,7 +38,6 @@ def serving(values: Mapping[str, Any]) -> Serving:
         on_client_gone=values.get("on_client_gone") or OnClientGone.DRAIN,
         unknown_paths=values.get("unknown_paths") or UnknownPaths.REFUSE,
         deadlines=Deadlines(**deadlines),
-        workers=values.get("workers") or 1,
         **_named(values.get("max"), _MAX),
     )
 
@@ -56,7 +55,6 @@ def service_document(service: Serving) -> dict[str, Any]:
         "unknown_paths": service.unknown_paths,
         "max": {key: getattr(service, name) for key, name in _MAX.items()},
         "deadlines": {key: Decimal(repr(getattr(service.deadlines, name))) for key, name in _DEADLINES.items()},
-        "workers": service.workers,
     }
 
 

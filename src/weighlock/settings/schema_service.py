@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from weighlock.settings.fields import Name, Seconds, Section, Size, TenantName, number
+from weighlock.settings.fields import Name, Seconds, Section, Size, TenantName
 from weighlock.settings.serving import OnClientGone, UnknownPaths, parse_address
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -76,4 +76,3 @@ class ServiceSection(Section):
     unknown_paths: UnknownPaths | None = None
     max: ServiceMaxSection | None = None
     deadlines: DeadlinesSection | None = None
-    workers: Annotated[int, BeforeValidator(number), Field(ge=1, le=64)] | None = None

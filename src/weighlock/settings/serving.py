@@ -112,8 +112,6 @@ class Serving:
     max_in_flight_bytes: int = 500_000_000
     """Of all such bodies together; what comes beyond waits, then is asked to come again."""
     deadlines: Deadlines = field(default_factory=Deadlines)
-    workers: int = 1
-    """Processes of this host."""
 
     @property
     def is_public(self) -> bool:

@@ -49,8 +49,7 @@ def test_every_key_is_read_and_written_again(tmp_path: Path) -> None:
   on_client_gone: cancel
   unknown_paths: pass
   max: {{body: 20MB, in_flight: 1GB}}
-  deadlines: {{header: 5s, idle: 1m, first_byte: 2m, drain: 10s}}
-  workers: 2""",
+  deadlines: {{header: 5s, idle: 1m, first_byte: 2m, drain: 10s}}""",
     )
     service = settings.service
 
@@ -90,7 +89,6 @@ def test_without_an_admin_port_there_is_none(tmp_path: Path) -> None:
         ("{uris: ['file:///etc/']}", "how an address begins"),
         ("{on_client_gone: wait}", "drain, cancel"),
         ("{deadlines: {idle: 0s}}", "greater than 0"),
-        ("{workers: 0}", "greater than or equal to 1"),
     ],
 )
 def test_what_cannot_be_served_is_told(tmp_path: Path, service: str, said: str) -> None:
