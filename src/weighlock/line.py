@@ -30,10 +30,10 @@ from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import RuleBook
 from weighlock.scales import Asked, Scales
-from weighlock.sending import REFUSED, brought, known_bytes, let_go
+from weighlock.sending import brought, known_bytes, let_go
 from weighlock.settings import OnExceed, Settings
 from weighlock.settling import bill_of, costs_nothing, refusal_in
-from weighlock.uploads.repair import mended
+from weighlock.uploads.repair import REFUSED, mended
 from weighlock.weigher import Looked, Weigher, fitted
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ class Line(Weigher):
         accounts, sent = self._opened.accounts(io), looked.screened.request
         try:
             for report in (plan.before,) if plan.after is plan.before else (plan.before, plan.after):
-                told = await counted(report, sent, passage.scales, accounts, passage.asked.tenant)
+                told = await counted(
+                    report, sent, passage.scales, accounts, passage.asked.tenant, keep=passage.files.renew
+                )
                 if told is not report:
                     passage.demand_counted(told)
                     return told

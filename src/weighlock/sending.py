@@ -15,10 +15,7 @@ from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
 from weighlock.settings import Account
 from weighlock.uploads.references import Reference, References
-from weighlock.uploads.repair import freshened, references_in
-
-EXPIRED, REFUSED = "expired", "refused"
-"""Why a file was uploaded again: it was known to be past its end; the service refused it."""
+from weighlock.uploads.repair import EXPIRED, freshened, references_in
 
 
 @dataclass(slots=True, kw_only=True)

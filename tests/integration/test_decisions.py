@@ -19,7 +19,7 @@ from google.genai.errors import APIError
 import films
 import media
 import weighlock
-from emulated import Wire, called, inline, result, user
+from emulated import Wire, at, called, inline, result, user
 from prepared import Face, settings
 from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
@@ -147,6 +147,30 @@ def test_files_brought_and_files_brought_again(wire: Wire, tmp_path: Path, monke
     first, second, third = lines(log)
     assert [one["parts"][0]["uploaded"] for one in (first, second, third)] == [True, False, False]
     assert [one["reuploads"] for one in (first, second, third)] == [{}, {}, {"refused": 1}]
+
+
+@pytest.mark.parametrize("deletes", ["at_expiry", "after_request"])
+def test_a_file_that_a_count_finds_gone_is_brought_again_once_and_kept_for_the_request(
+    wire: Wire, running: Emulator, tmp_path: Path, deletes: str
+) -> None:
+    known, log = logged(
+        tmp_path,
+        "mode: enforce, count: {when: always}",
+        f"uploads: {{inline_below: {{developer: 1KB}}, delete_remote: {deletes}}}\n",
+    )
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(body("see", inline(media.picture((640, 480)), "image/png")))
+        (file,) = ready.receipt.uploads.values()
+        for there in running.files:
+            running.files.delete(there.project, there.name)
+        running.clock.advance(3600)  # what was uploaded a moment ago is not uploaded again
+        again = face.prepare(body("see", at(file.uri, "image/png")))
+        answer = answered(wire, again.body)
+        face.settle(again, answer)
+        face.release(ready)
+    assert again.receipt.reuploads == {"refused": 1}
+    assert len(running.requests.of("upload.finalize")) == 2
+    assert [one["reuploads"] for one in lines(log)] == [{"refused": 1}, {}]
 
 
 def test_no_name_of_a_file_where_one_resolution_holds_for_all_of_a_request(tmp_path: Path) -> None:

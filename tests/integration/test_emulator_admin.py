@@ -69,11 +69,27 @@ def test_what_was_asked_is_told_without_keys_and_forgotten_on_reset(emulator: Em
         "status": 200,
         "fault": None,
         "body_bytes": told.json()[0]["body_bytes"],
+        "usage": None,
     }
     assert "CANARY" not in told.text + repr(list(emulator.requests))
     wire.http.post("/emulator/reset")
     assert wire.http.get("/emulator/requests").json() == []
     assert wire.http.get("/emulator/state").json()["files"] == []
+
+
+@pytest.mark.parametrize("method", ["generateContent", "streamGenerateContent"])
+def test_what_each_request_was_billed_is_told_also_of_answers_that_were_streamed_or_blocked(
+    wire: Wire, method: str
+) -> None:
+    wire.http.put("/emulator/script", json={"queue": [{"text": "a long answer", "thoughts": 3}, {"blocked": "OTHER"}]})
+    answers = [wire.ask(method, "hi").json() for _ in range(2)]
+    refused = wire.ask(method, user(at("https://nowhere.example/files/a")))
+
+    told = [one["usage"] for one in wire.http.get("/emulator/requests").json()]
+    last = [one[-1] if isinstance(one, list) else one for one in answers]
+    assert told == [*(one["usageMetadata"] for one in last), None]
+    assert (told[0]["candidatesTokenCount"], told[0]["thoughtsTokenCount"]) == (4, 3)
+    assert refused.status_code >= 400
 
 
 def test_a_mistake_is_a_400_that_names_it(wire: Wire) -> None:

@@ -63,7 +63,7 @@ def serve(upstream: str, listen: str | None, config: Path | None) -> None:
             admin = stack.enter_context(listening(address := service.admin)) if service.admin is not None else None
         except OSError as error:
             raise ConfigError(f"{address}: {error.strerror}; set service.listen or service.admin") from error
-        told = [f"weighlock on {url_of(clients)}, in front of {_words(upstream)} (stop it with Ctrl-C)"]
+        told = [f"weighlock on {url_of(clients)}, in front of {_words(upstream, settings)} (stop it with Ctrl-C)"]
         if admin is not None:
             told.append(f"for operators: {url_of(admin)}/metrics, /readyz")
         served = Service(settings, clients=clients, admin=admin, read=lambda: changed(load(config)))
@@ -99,5 +99,7 @@ def _behind(upstream: str, stack: ExitStack) -> Callable[[Settings], Settings]:
     return lambda settings: settings.asking(address)
 
 
-def _words(upstream: str) -> str:
-    return {_GOOGLE: "Google's service", _EMULATOR: "an emulator"}.get(upstream, "a gateway")
+def _words(upstream: str, settings: Settings) -> str:
+    if upstream == _EMULATOR:
+        return f"an emulator on {settings.default.account.base_url}"
+    return "Google's service" if upstream == _GOOGLE else "a gateway"

@@ -114,7 +114,7 @@ class _Admin:
         )
 
     async def requests(self, request: Request) -> Response:
-        """What was asked; neither keys nor bodies."""
+        """What was asked, and billed; neither keys nor bodies."""
         return _told(
             [
                 {
@@ -123,6 +123,7 @@ class _Admin:
                     "status": one.status,
                     "fault": one.fault,
                     "body_bytes": one.body_bytes,
+                    "usage": one.usage,
                 }
                 for one in self.service.journal
             ]

@@ -15,6 +15,7 @@ from weighlock.converters.json_text import dumps, loads
 from weighlock.emulator import errors
 from weighlock.emulator.accounts import Project
 from weighlock.emulator.behaviours import reproduces
+from weighlock.emulator.exchange import RECORDED
 from weighlock.emulator.generate import event, listed
 from weighlock.emulator.resumable import GRANULARITY, Session, State, UploadError
 from weighlock.emulator.service import Service
@@ -82,6 +83,7 @@ class _Routes:
         done = deed(body, name, rules, project) if light else await run_in_threadpool(deed, body, name, rules, project)
         if method == "countTokens":
             return answer(done)
+        request.scope[RECORDED].usage = done.usage
         await asyncio.sleep(done.answer.after_s)
         if method == "generateContent":
             return answer(done.whole())

@@ -8,7 +8,7 @@ paid reads the same: what was uploaded a moment ago is not uploaded again.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,6 +22,9 @@ from weighlock.uploads.entries import Entry
 from weighlock.uploads.references import Reference, References
 
 T = TypeVar("T")
+Keep = Callable[[Iterable[Reference], str], object]
+EXPIRED, REFUSED = "expired", "refused"
+"""Why a file was uploaded again: it was known to be past its end; the service refused it."""
 _NEW = timedelta(seconds=60)
 _MENDABLE = (Cause.FILE_MISSING, Cause.FILE_NOT_ACTIVE)
 _ACTIVE_WITHIN_S = 600.0
@@ -83,6 +86,7 @@ async def repaired(
     send: Callable[[Request], Awaitable[T]],
     *,
     known: Mapping[str, MediaPart] = NO_BYTES,
+    keep: Keep | None = None,
 ) -> tuple[T, Request]:
     """What `send` gives, and the request as it was sent last.
 
@@ -92,12 +96,14 @@ async def repaired(
         request: May refer to files uploaded long ago.
         send: One generate or count call.
         known: Bytes of files, by the files' names, where the caller has them.
+        keep: Takes what stands in the place of files, and why; whoever keeps it lets it go. Left out, that is done
+            here, at the end.
 
     Raises:
         ReferenceUnrecoverable: a file is gone, or another tenant's, and nobody here has its bytes.
         ServiceRefused, CountFailed: as `send`, where a repair does not help.
     """
-    mending = _Mending(references, tenant, known)
+    mending = _Mending(references, tenant, known, keep=keep)
     try:
         request = await mending.freshened(request)
         while True:
@@ -107,7 +113,8 @@ async def repaired(
                 # The service has told its time by now: others may be known to be past their end as well.
                 request = await mending.freshened(await mending.mended(request, error))
     finally:
-        await references.release(mending.renewed)
+        if keep is None:
+            await references.release(mending.renewed)
 
 
 async def freshened(
@@ -157,8 +164,10 @@ class _Mending:
         tenant: str,
         known: Mapping[str, MediaPart],
         looked_at: set[str] | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.renewed: list[Reference] = []
+        self._keep, self._cause = keep, EXPIRED
         self._references, self._tenant, self._known = references, tenant, known
         self._looked_at = set[str]() if looked_at is None else looked_at
 
@@ -194,6 +203,7 @@ class _Mending:
         if refusal.figures.get("cause") not in _MENDABLE or name in self._looked_at or name not in parts:
             raise refusal
         self._looked_at.add(name)
+        self._cause = REFUSED
         self._set_clock(refusal)
         entry = self._entry(name)
         if self._is_new(name, entry) and refusal.figures["cause"] is Cause.FILE_MISSING:
@@ -246,6 +256,8 @@ class _Mending:
 
     def _kept(self, reference: Reference) -> str:
         self.renewed.append(reference)
+        if self._keep is not None:
+            self._keep([reference], self._cause)
         if not reference.reused:  # once a request; what somebody else uploaded may be gone as well
             self._looked_at.add(reference.name)
         return reference.uri
