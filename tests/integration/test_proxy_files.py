@@ -185,6 +185,19 @@ def test_a_tenant_sees_its_own_files_and_learns_of_no_other(tmp_path: Path, emul
     assert own not in names
 
 
+def test_a_cache_is_nobodys_to_use_where_tenants_share_a_project(tmp_path: Path, emulator: Emulator) -> None:
+    yaml, keys = client_yaml(app="tenant: acme")
+    service = f"service: {{unknown_paths: pass, clients: {yaml}}}\n"
+    with serving(tmp_path, emulator, YAML + service) as served:
+        key, before = {"x-goog-api-key": keys["app"]}, len(emulator.requests)
+        for spelling in ("cachedContent", "cached_content"):
+            body = {"contents": [user("hi")], spelling: "cachedContents/of-initech"}
+            assert served.http.post(GENERATE, json=body, headers=key).status_code == 403
+        for path in ("/v1beta/cachedContents", "/v1beta/cachedContents/x", "/v1beta/batches"):
+            assert served.http.get(path, headers=key).status_code == 404
+        assert len(emulator.requests) == before
+
+
 @pytest.mark.parametrize(
     ("word", "status"),
     [("", 404), ("x" * 43, 404), ("../../etc/passwd", 404), ("ü", 404), ("a" * 5_000, 404)],
