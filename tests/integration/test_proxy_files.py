@@ -16,7 +16,7 @@ from google.genai.errors import APIError
 
 import films
 import media
-from emulated import GRANULE, at, inline
+from emulated import GRANULE, at, inline, user
 from serving import GENERATE, MODEL, Served, client_yaml, serving
 from weighlock.emulator import Emulator
 
