@@ -75,13 +75,13 @@ def _told_of(call: Call, request: Request, asked: Asked, *, fits: bool) -> dict[
     return preflight.fit(request, asked).as_dict() if fits else preflight.weigh_request(request, asked).as_dict()
 
 
-def _request(call: Call, body: bytes | bytearray) -> Request:
+def _request(call: Call, body: bytes) -> Request:
     """A body of `generateContent`, or one medium as it is."""
     kind = _content_type(call)
     if kind in ("", "application/json"):
         request = rest_json.parse(body, model=call.asked("model")).request
     else:
-        medium = MediaPart(source=bytes(body), label="medium", declared_mime=None if kind == _ANY else kind)
+        medium = MediaPart(source=body, label="medium", declared_mime=None if kind == _ANY else kind)
         request = Request(turns=(Turn(role="user", parts=(medium,)),), model=call.asked("model"))
     for _, part, _ in request.media():
         if isinstance(part.source, Uri) and not _is_allowed(part.source.text, call):

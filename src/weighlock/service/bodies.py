@@ -113,7 +113,7 @@ async def pieces(receive: Receive, deadlines: Deadlines, most: int) -> AsyncIter
             return
 
 
-async def whole(receive: Receive, deadlines: Deadlines, most: int, declared: int | None) -> bytes | bytearray:
+async def whole(receive: Receive, deadlines: Deadlines, most: int, declared: int | None) -> bytes:
     """A body, held once. Raises as `pieces`."""
     first, body, at = b"", bytearray(), 0
     async for piece in pieces(receive, deadlines, most):
@@ -127,7 +127,7 @@ async def whole(receive: Receive, deadlines: Deadlines, most: int, declared: int
         else:
             body[at : at + len(piece)] = piece
             at += len(piece)
-    return first or body
+    return first or bytes(body)
 
 
 def too_large(most: int) -> BodyRefused:

@@ -74,7 +74,7 @@ class Call:
     def declared_bytes(self) -> int | None:
         return bodies.declared_bytes(self.headers)
 
-    async def body(self) -> bytes | bytearray:
+    async def body(self) -> bytes:
         """The whole body. Raises as `bodies.whole`."""
         serving = self.served.serving
         return await bodies.whole(self.receive, serving.deadlines, serving.max_body_bytes, self.declared_bytes)

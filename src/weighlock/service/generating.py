@@ -34,9 +34,9 @@ _MOST_REFUSAL_BYTES = 1 << 20
 async def generate(call: Call) -> None:
     """One request of a client, answered. Whatever happens, it is settled."""
     async with call.admitted():
-        body = await call.body()
+        parsed = await parsed_of(call, await call.body())  # nobody holds the body beside it
         async with _present(call) as client:
-            exchange = _Exchange(call=call, ready=await _prepared(call, body))
+            exchange = _Exchange(call=call, ready=await _prepared(call, parsed))
             try:
                 async with exchange.answered() as found:
                     if call.route.kind is Kind.STREAM and found.status == 200:
@@ -64,8 +64,7 @@ async def _present(call: Call) -> AsyncIterator[Presence]:
             task.uncancel()
 
 
-async def _prepared(call: Call, body: bytes | bytearray) -> PreparedRequest:
-    parsed = await parsed_of(call, body)
+async def _prepared(call: Call, parsed: rest_json.Parsed) -> PreparedRequest:
     await demand_own(call, parsed.request)
     caller = call.caller
     return await call.served.preflight.aprepare(
@@ -78,7 +77,7 @@ async def _prepared(call: Call, body: bytes | bytearray) -> PreparedRequest:
     )
 
 
-async def parsed_of(call: Call, body: bytes | bytearray) -> rest_json.Parsed:
+async def parsed_of(call: Call, body: bytes) -> rest_json.Parsed:
     """A large body is read beside the event loop. Raises `MalformedRequest`."""
     if len(body) <= _LIGHT_BYTES:
         return rest_json.parse(body, model=call.route.model)

@@ -37,7 +37,7 @@ class Ask:
     method: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | bytearray | AsyncIterator[bytes] | None = field(default=None, repr=False)
+    body: bytes | AsyncIterator[bytes] | None = field(default=None, repr=False)
     keyless: bool = False
     """For an address that is a key itself."""
 
@@ -167,11 +167,11 @@ class Upstream:
 
 def _in_pieces(body: Any) -> Any:
     """A large one is handed over bit by bit: at once, a connection would hold it a second time."""
-    return io.BytesIO(body) if isinstance(body, bytes | bytearray) and len(body) > _PIECE_BYTES else body
+    return io.BytesIO(body) if isinstance(body, bytes) and len(body) > _PIECE_BYTES else body
 
 
 def _repeatable(ask: Ask) -> bool:
-    return ask.body is None or isinstance(ask.body, bytes | bytearray)
+    return ask.body is None or isinstance(ask.body, bytes)
 
 
 class _our_errors:  # noqa: N801
