@@ -57,7 +57,10 @@ def credential_of(account: Account) -> Credential:
             raise ConfigError(f"account {account.name}: api_key_file {account.api_key_file}: {why}") from None
     if account.api_key_env is not None:
         if key := os.environ.get(account.api_key_env):
-            return ApiKey(key)
+            try:
+                return ApiKey(key)
+            except ConfigError as error:
+                raise ConfigError(f"account {account.name}: {account.api_key_env}: {error.message}") from None
         raise ConfigError(f"account {account.name}: {account.api_key_env} is not set; it holds the API key")
     if account.backend is Backend.VERTEX:
         return GoogleLogin()

@@ -215,7 +215,12 @@ class Line(Weigher):
             sent, held = ready.receipt.fitted.after, ready.reservation.need
             bill = bill_of(answer, sent, ready.scales, held, partial=partial)
             note = {"estimated": "yes"} if bill.estimated else {}
-            settled = await ledger.commit(ready.reservation, bill.spent, note=note)
+            try:
+                settled = await ledger.commit(ready.reservation, bill.spent, note=note)
+            except BaseException as left:
+                if not isinstance(left, Exception):  # broken off: it is booked all the same, once the store is asked
+                    self._witnesses.tell(ready.receipt.with_bill(bill, {}), ready.asked)
+                raise
             receipt = ready.receipt.with_bill(bill, settled.underestimated)
             if not bill.estimated:
                 self._answers.tell(ready.scales.endpoint.name, ready.scales.rules.model, bill.usage.output)

@@ -15,7 +15,7 @@ from weighlock.fitted import Fitted
 from weighlock.gemini.usage import Usage
 from weighlock.holding import usd
 from weighlock.planning.admit import Decision
-from weighlock.planning.weigh import Tally
+from weighlock.planning.weigh import CostRange, Tally
 from weighlock.report import SCHEMA
 from weighlock.request import Modality, Request
 from weighlock.scales import Asked, Scales
@@ -126,6 +126,13 @@ class Receipt:
         return len(parts), Tally.of(part.total for part in parts)
 
     @property
+    def resent_parts(self) -> tuple[tuple[str, Tally, CostRange | None], ...]:
+        """Each of them: what it is called, its tokens, and what they cost again, cached or not."""
+        count, after = self.resent[0], self.fitted.after
+        costs = after.costs[:count] if count else ()
+        return tuple((one.examined.label, one.total, cost) for one, cost in zip(after.parts, costs, strict=False))
+
+    @property
     def drift(self) -> dict[Modality, int]:
         """Billed less likely, by modality as sent; empty before it is settled, or where nobody said what it cost."""
         if self.billed is None or self.billed.estimated:
@@ -149,7 +156,14 @@ class Receipt:
             "warnings": list(self.warnings),
             "request": self.fitted.as_dict(),
             "wished": None if self.wished is self.fitted else self.wished.as_dict(),
-            "resent": {"media": media, "tokens": asdict(tokens)},
+            "resent": {
+                "media": media,
+                "tokens": asdict(tokens),
+                "parts": [
+                    {"part": at, "tokens": asdict(each), "usd": None if cost is None else f"{cost.likely:f}"}
+                    for at, (_, each, cost) in enumerate(self.resent_parts)
+                ],
+            },
             "held": _amounts(self.held),
             "unverified": self.unverified,
             "uploads": [

@@ -221,6 +221,7 @@ class Scales:
             around_s=clip.around_s,
             span_asked=asked is not None,
             recut=asked is None and clip.recuts(examined.facts.duration_s),
+            perhaps_cut=asked is None and clip.spans(examined.facts.duration_s),
         )
 
     def _asked_clip(self, examined: Examined) -> Clip | None:

@@ -6,8 +6,9 @@ What only bytes could tell (whether a copied cut comes out as planned) is taken 
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -64,30 +65,66 @@ class Case:
 
 
 @dataclass(slots=True)
-class Outlook:
-    """All of them together."""
+class Sums:
+    """Of some requests."""
 
-    cases: list[Case] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    saved_tokens: int = 0
+    saved_usd: Decimal = Decimal(0)
+
+    @property
+    def requests(self) -> int:
+        return self.outcomes.total()
+
+    def add(self, one: Case) -> None:
+        self.outcomes[one.outcome] += 1
+        self.saved_tokens += one.saved_tokens
+        self.saved_usd += one.saved_usd
+
+
+@dataclass(slots=True)
+class Outlook:
+    """All of them together, in little memory however many there are."""
+
+    most: int = 10
+    """Of the worst, so many are kept."""
+    endpoints: dict[str, Sums] = field(default_factory=dict)
+    overall: Sums = field(default_factory=Sums)
     unreadable: Counter[str] = field(default_factory=Counter)
     """Lines that cannot be planned again, by reason."""
+    _worst: list[tuple[bool, int, int, Case]] = field(default_factory=list)
 
-    def worst(self, most: int = 10) -> list[Case]:
+    def add(self, one: Case) -> None:
+        self.overall.add(one)
+        self.endpoints.setdefault(one.endpoint, Sums()).add(one)
+        if one.outcome == "admitted":
+            return
+        shaped = one.outcome == "shaped"
+        rank = (not shaped, one.saved_tokens if shaped else one.tokens_before, -self.overall.requests)
+        heapq.heappush(self._worst, (*rank, one))
+        if len(self._worst) > self.most:
+            heapq.heappop(self._worst)
+
+    def worst(self) -> list[Case]:
         """Those that would have been refused, the dearest first; then those that would have changed most."""
-        refused = [one for one in self.cases if one.outcome not in ("admitted", "shaped")]
-        shaped = [one for one in self.cases if one.outcome == "shaped"]
-        return [
-            *sorted(refused, key=lambda one: -one.tokens_before),
-            *sorted(shaped, key=lambda one: -one.saved_tokens),
-        ][:most]
+        return [one for *_, one in sorted(self._worst, key=lambda ranked: ranked[:3], reverse=True)]
 
 
-def what_if(lines: Iterable[Mapping[str, Any]], settings: Settings, rules: RuleBook) -> Outlook:
-    """What these settings, enforced, would have made of logged requests; in order of time."""
+def what_if(
+    lines: Iterable[Mapping[str, Any]],
+    settings: Settings,
+    rules: RuleBook,
+    *,
+    told: Callable[[Case], object] = lambda _: None,
+) -> Outlook:
+    """What these settings, enforced, would have made of logged requests; in the order they come, each `told`."""
     replay = _Replay(settings, rules)
     outlook = Outlook()
     for line in lines:
         try:
-            outlook.cases.append(replay.case(line))
+            case = replay.case(line)
+            outlook.add(case)
+            told(case)
         except (WeighlockError, ValidationError, KeyError, TypeError, ValueError) as error:
             reason = error.code if isinstance(error, WeighlockError) else "no such line"
             outlook.unreadable[reason] += 1

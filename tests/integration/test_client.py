@@ -366,7 +366,12 @@ def test_a_medium_may_be_a_path_a_file_or_an_upload(
     chat = client.chats.create(model=MODEL)
     chat.send_message([weighlock.media(shot), "what is it?"])
     again = chat.send_message("and now?")
-    assert weighlock.receipt(again).resent[0] == 1
+    told = weighlock.receipt(again)
+    assert told.resent[0] == 1
+    ((_, tokens, cost),) = told.resent_parts
+    assert tokens == told.resent[1]
+    assert cost is not None
+    assert told.as_dict()["resent"]["parts"][0]["tokens"]["likely"] == tokens.likely
     with pytest.raises(TypeError):
         weighlock.media(7)
     with pytest.raises(InputError):

@@ -201,6 +201,15 @@ def test_without_a_key_it_says_where_one_is_looked_for(body: Path, monkeypatch: 
         count(str(body))
 
 
+def test_a_variable_that_holds_no_key_is_named_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "two words")
+
+    with pytest.raises(ConfigError, match="account a: MY_KEY: the API key is empty, or holds blanks") as error:
+        credential_of(Account(name="a", backend=Backend.DEVELOPER, api_key_env="MY_KEY"))
+
+    assert "words" not in str(error.value)
+
+
 def test_an_account_s_key_is_found_where_it_says(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("canary-4711\n")

@@ -26,7 +26,7 @@ from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, ConfigError
 from weighlock.events import Ended
 from weighlock.observe.decision_log import DecisionLog, Reading, read
-from weighlock.whatif import what_if
+from weighlock.whatif import Case, Outlook, what_if
 
 MODEL = "gemini-3.5-flash"
 CANARY = "sesame-4711"
@@ -243,21 +243,48 @@ def test_what_if_says_what_enforcing_would_have_done(wire: Wire, tmp_path: Path)
         tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 700, tokens: {{video: 400}}}}}}\n"
     )
     rules = weighlock.RuleBook.packaged()
-    outlook = what_if(lines(log), enforced, rules)
-    assert [one.outcome for one in outlook.cases] == ["admitted", "shaped", "shaped", "refused"]
+    cases: list[Case] = []
+    outlook = what_if(lines(log), enforced, rules, told=cases.append)
+    assert [one.outcome for one in cases] == ["admitted", "shaped", "shaped", "refused"]
+    assert outlook.overall.outcomes == {"admitted": 1, "shaped": 2, "refused": 1}
     assert not outlook.unreadable
-    for one, line in zip(outlook.cases, lines(log), strict=True):
+    for one, line in zip(cases, lines(log), strict=True):
         assert one.tokens_after in (0, line["wished_tokens"])
     assert outlook.worst()[0].outcome == "refused"
     roomy = settings(tmp_path, f"default: {{model: {MODEL}, windows: {{day: {{requests: 2}}}}}}\n")
-    assert [one.outcome for one in what_if(lines(log), roomy, rules).cases] == [
-        "admitted",
-        "admitted",
-        "window",
-        "window",
-    ]
+    assert what_if(lines(log), roomy, rules).overall.outcomes == {"admitted": 2, "window": 2}
     broken = what_if([{"v": 1}, {**lines(log)[0], "endpoint": "gone"}], roomy, rules)
     assert sum(broken.unreadable.values()) == 2
+
+
+def test_of_any_number_of_requests_the_worst_are_kept() -> None:
+    outlook, at = Outlook(most=3), datetime.now(UTC)
+    for number in range(100):
+        outlook.add(
+            Case(
+                id=str(number),
+                at=at,
+                endpoint="e" if number % 2 else "f",
+                outcome="refused" if number in (7, 50) else "shaped" if number % 3 else "admitted",
+                why="",
+                tokens_before=100 + number,
+                tokens_after=0 if number in (7, 50) else 100,
+                usd_before=None,
+                usd_after=None,
+            )
+        )
+
+    assert [one.id for one in outlook.worst()] == ["50", "7", "98"]
+    assert (outlook.overall.requests, outlook.endpoints["e"].requests) == (100, 50)
+    assert len(outlook._worst) == 3
+
+
+def test_a_session_pays_for_its_history_again_and_again() -> None:
+    steps = [{"session": "a", "at": "2026-12-01", "billed": {"prompt": prompt}} for prompt in (1000, 1800, 2600)]
+
+    one = grouped(steps, "session")["a"]
+
+    assert (one.prompt, one.longest, str(one.amplification)) == (5400, 2600, "2.08")
 
 
 def test_usage_tells_who_spent_what(wire: Wire, tmp_path: Path) -> None:

@@ -396,6 +396,18 @@ def test_bytes_the_caller_has_serve_where_those_it_came_from_are_gone(bench: Ben
     assert generated(bench) == [403, 200]
 
 
+def test_what_was_renewed_serves_though_its_bytes_are_gone_by_now(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOTS[0])
+    request = parsed(user("what is it?", at(bench.ensure(medium(path)).uri, PNG)))
+    bench.advance(3 * DAY_S)
+    sent = called_with(bench, request)
+    path.unlink()
+
+    assert called_with(bench, request) == sent
+    assert bench.uploads == 2
+
+
 def test_what_was_renewed_for_a_request_that_fails_is_let_go(bench: Bench) -> None:
     bench.policy = UploadPolicy(delete_remote=DeleteRemote.AFTER_REQUEST)
     request = history(uploaded(bench))

@@ -141,6 +141,17 @@ def test_what_arrived_is_not_sent_again(face: Face, emulator: Emulator) -> None:
 
 
 @each_face
+def test_of_a_chunk_that_arrived_in_part_the_rest_is_sent(face: Face, emulator: Emulator) -> None:
+    read: list[int] = []
+    data = noise(5 * GRANULE)
+    emulator.faults.set("partial-commit", count=1, skip=3, after_bytes=1000)
+
+    uploaded(face, emulator, cargo(data, Memory(data, read.append)))
+
+    assert read == [0, GRANULE, 2 * GRANULE, 3 * GRANULE, 3 * GRANULE + 1000, 4 * GRANULE]
+
+
+@each_face
 @pytest.mark.parametrize("fault", ["return-400", "return-401", "return-413"])
 def test_a_refusal_for_good_ends_it_at_once(face: Face, emulator: Emulator, fault: str) -> None:
     emulator.faults.set(fault, on="upload.chunk upload.finalize")

@@ -143,7 +143,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.dictionaries(KEYS, JSON, max_size=5), path=st.sampled_from([GENERATE, COUNT, STREAM, CHECK, FIT]))
 def test_no_json_is_too_odd(served: Served, body: dict[str, Any], path: str) -> None:
     answer = served.http.post(path, json=body)

@@ -128,6 +128,7 @@ def test_two_requests_in_one_go_are_answered_in_order_and_no_third(served: Serve
     assert asked(served) <= before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"POST ", head(length(BODY))[:-2]], ids=["nothing", "a word", "no end"])
 def test_a_head_that_comes_too_slowly_ends_its_connection(served: Served, sent: bytes) -> None:
     begun = time.monotonic()
@@ -139,6 +140,7 @@ def test_a_head_that_comes_too_slowly_ends_its_connection(served: Served, sent: 
     assert told.startswith(b"HTTP/1.1 408") or (not told and not sent)
 
 
+@pytest.mark.slow
 def test_a_head_a_byte_at_a_time_has_no_more_time(served: Served) -> None:
     begun = time.monotonic()
     with Raw(served.base_url) as raw:
@@ -152,6 +154,7 @@ def test_a_head_a_byte_at_a_time_has_no_more_time(served: Served) -> None:
     assert time.monotonic() - begun < 6
 
 
+@pytest.mark.slow
 def test_a_body_that_stops_ends_its_connection(served: Served) -> None:
     begun = time.monotonic()
     with Raw(served.base_url) as raw:

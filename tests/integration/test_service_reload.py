@@ -54,7 +54,7 @@ def changed(served: Served, text: str) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("store", ["", MEMORY])
+@pytest.mark.parametrize("store", [pytest.param("", marks=pytest.mark.slow), MEMORY])
 def test_other_limits_are_in_force_and_what_was_used_stays_used(tmp_path: Path, emulator: Emulator, store: str) -> None:
     with serving(tmp_path, emulator, yaml(more=store)) as served:
         assert [served.ask(GENERATE, "hi").status_code for _ in range(3)] == [200] * 3
@@ -69,8 +69,9 @@ def test_other_limits_are_in_force_and_what_was_used_stays_used(tmp_path: Path, 
     assert "weighlock_config_reload_ok 1.0" in metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "wrong", ["default: {", "default: {model: 7, mode: perhaps}\n", "rules: {overlay: none.toml}\n"]
+    "wrong", ["default: {", "default: {model: 7, mode: perhaps}\n", "default:\nrules: {overlay: none.toml}\n"]
 )
 def test_settings_that_are_wrong_change_nothing_and_are_told(tmp_path: Path, emulator: Emulator, wrong: str) -> None:
     with serving(tmp_path, emulator, yaml()) as served:
@@ -86,6 +87,7 @@ def test_settings_that_are_wrong_change_nothing_and_are_told(tmp_path: Path, emu
     assert "weighlock_config_reload_ok 0.0" in metrics
 
 
+@pytest.mark.slow
 def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path, emulator: Emulator) -> None:
     """As Kubernetes swaps a mounted configuration."""
     with serving(tmp_path, emulator, yaml()) as served:
@@ -108,6 +110,7 @@ def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path, emulator: Emula
         shutil.rmtree(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_what_is_under_way_ends_by_the_settings_it_began_with(tmp_path: Path, emulator: Emulator) -> None:
     answers: list[Any] = []
     with serving(tmp_path, emulator, yaml()) as served:

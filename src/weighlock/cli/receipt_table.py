@@ -26,6 +26,9 @@ _WORDS = {
     Outcome.FAILED: ("cannot be sent", "red"),
 }
 
+_MOST_RESENT = 5
+"""Of the media that come again, so many are named, the heaviest first."""
+
 
 def in_words(receipt: Receipt) -> Text:
     """What became of it, in a line."""
@@ -101,6 +104,10 @@ def lines_of(receipt: Receipt) -> Iterator[Text]:
     media, tokens = receipt.resent
     if media:
         yield Text(f"{media} media sent in earlier turns come again: {tokens.likely:,} tokens", style="dim")
+        told = sorted(receipt.resent_parts, key=lambda one: -one[1].likely)
+        for label, each, cost in told[:_MOST_RESENT]:
+            price = "" if cost is None else f", {dollars(cost.likely)} where no cache holds it"
+            yield Text(printable(f"  {label}: {each.likely:,} tokens{price}"), style="dim")
     for at, one in receipt.uploads.items():
         label = receipt.fitted.after.parts[at].examined.label
         how = "known already" if one.reused else "uploaded"

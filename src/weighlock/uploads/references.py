@@ -169,7 +169,7 @@ class References:
     # ---- one for all who ask
 
     async def _reference(self, wanted: Wanted) -> Reference:
-        wait_s, uploads = _FIRST_POLL_S, 0
+        wait_s, uploads, tried = _FIRST_POLL_S, 0, False
         while True:
             now = self.io.now()
             entry = self.registry.find(wanted.key, now)
@@ -178,11 +178,12 @@ class References:
             if remote is None and failure is not None:
                 raise FileProcessingFailed(failure, file=None)
             lease = None
-            if remote is None or (entry is not None and entry.is_due(now) and not failure and not uploads):
+            if remote is None or (entry is not None and entry.is_due(now) and not failure and not tried):
                 if uploads == _MOST_UPLOADS:
                     raise UploadFailed(f"uploaded {uploads} times, and never usable: do the clocks agree?")
                 lease = self._claimed(wanted, entry, now)
             if lease is not None:
+                tried = True
                 uploads += await self._bringing.brought(lease, wanted, remote)
             elif remote is None:
                 wait_s = await self._wait(wait_s, wanted)

@@ -66,6 +66,20 @@ def test_a_path_that_is_no_utf8_comes_back_as_it_was(registry: Registry) -> None
     assert found(registry).path == path
 
 
+def test_where_its_bytes_and_name_were_seen_last_is_remembered_and_a_claim_is_a_use(registry: Registry) -> None:
+    def claim(at_s: float, path: Path | None, label: str | None) -> tuple[Path | None, str | None, datetime]:
+        lease = registry.claim(KEY, new_owner(), after(at_s), wanting=0, size_bytes=7, path=path, label=label)
+        assert lease is not None
+        registry.release(lease)
+        entry = found(registry)
+        return entry.path, entry.label, entry.used_at
+
+    assert claim(0, None, None) == (None, None, NOW)
+    assert claim(1, Path("/a"), "a") == (Path("/a"), "a", after(1))
+    assert claim(2, None, None) == (Path("/a"), "a", after(2))
+    assert claim(3, Path("/b"), "b") == (Path("/b"), "b", after(3))
+
+
 def test_one_claims_and_the_others_wait_until_it_is_recorded(registry: Registry) -> None:
     lease = claimed(registry)
 
@@ -200,6 +214,17 @@ def test_a_name_leads_to_its_content_long_after_it_was_given_up(registry: Regist
     assert (entry.key, entry.round) == (KEY, 2)
     assert entry.remote is not None
     assert entry.remote.name == "files/two"
+
+
+def test_what_may_still_be_at_the_service_is_neither_deleted_nor_ended(registry: Registry) -> None:
+    for at, name in enumerate(("files/one", "files/two", "files/three")):
+        lease = claimed(registry, after(at), wanting=at)
+        registry.record(lease, file(name, created=after(100 * at)), after(at), 0.5)
+    registry.give_up("acme", "files/one", deleted=True)
+    registry.give_up("acme", "files/two", deleted=False)
+
+    assert sorted(registry.names(KEY, after(3))) == ["files/three", "files/two"]
+    assert registry.names(KEY, after(48 * 3600 + 150)) == ["files/three"]
 
 
 def test_no_tenant_and_no_account_sees_anothers(registry: Registry) -> None:
