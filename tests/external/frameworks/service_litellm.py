@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""litellm, a client here, through all that weighlock's service does for it: `service_litellm.py URL KEY EMULATOR FOLDER`."""
+"""litellm through all that weighlock's service does for it: `service_litellm.py URL KEY EMULATOR FOLDER`."""
 
 import base64
 import json
