@@ -16,7 +16,7 @@ from google.genai.errors import APIError
 
 import films
 import media
-from emulated import GRANULE, at, inline
+from emulated import GRANULE, at, inline, user
 from serving import GENERATE, MODEL, Served, client_yaml, serving
 from weighlock.emulator import Emulator
 
@@ -183,6 +183,19 @@ def test_a_tenant_sees_its_own_files_and_learns_of_no_other(tmp_path: Path, emul
     assert sorted(name for page in pages for name in page) == sorted(names)
     assert [len(page) for page in pages] == [2, 1]
     assert own not in names
+
+
+def test_a_cache_is_nobodys_to_use_where_tenants_share_a_project(tmp_path: Path, emulator: Emulator) -> None:
+    yaml, keys = client_yaml(app="tenant: acme")
+    service = f"service: {{unknown_paths: pass, clients: {yaml}}}\n"
+    with serving(tmp_path, emulator, YAML + service) as served:
+        key, before = {"x-goog-api-key": keys["app"]}, len(emulator.requests)
+        for spelling in ("cachedContent", "cached_content"):
+            body = {"contents": [user("hi")], spelling: "cachedContents/of-initech"}
+            assert served.http.post(GENERATE, json=body, headers=key).status_code == 403
+        for path in ("/v1beta/cachedContents", "/v1beta/cachedContents/x", "/v1beta/batches"):
+            assert served.http.get(path, headers=key).status_code == 404
+        assert len(emulator.requests) == before
 
 
 @pytest.mark.parametrize(

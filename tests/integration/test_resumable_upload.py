@@ -143,12 +143,12 @@ def test_what_arrived_is_not_sent_again(face: Face, emulator: Emulator) -> None:
 @each_face
 def test_of_a_chunk_that_arrived_in_part_the_rest_is_sent(face: Face, emulator: Emulator) -> None:
     read: list[int] = []
-    data = noise(5 * GRANULE)
-    emulator.faults.set("partial-commit", count=1, skip=3, after_bytes=1000)
+    data = noise(6 * GRANULE)
+    emulator.faults.set("partial-commit", count=1, skip=1, after_bytes=GRANULE + 1000)
 
-    uploaded(face, emulator, cargo(data, Memory(data, read.append)))
+    uploaded(face, emulator, cargo(data, Memory(data, read.append)), chunk_bytes=2 * GRANULE)
 
-    assert read == [0, GRANULE, 2 * GRANULE, 3 * GRANULE, 3 * GRANULE + 1000, 4 * GRANULE]
+    assert read == [offset * GRANULE for offset in (0, 2, 3, 5)]
 
 
 @each_face

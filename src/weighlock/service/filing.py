@@ -46,13 +46,16 @@ async def files(call: Call) -> None:
 
 
 async def demand_own(call: Call, request: Request) -> None:
-    """Does nothing where every file a request names is its tenant's; nobody can look whose it is at the service, for
-    all tenants are one project there.
+    """Does nothing where everything a request names at the service is its tenant's: there all tenants are one project.
 
     Raises:
-        ReferenceUnrecoverable: one is not, or there is none.
+        ReferenceUnrecoverable: a file is not, or there is none; or it names a cache, and nobody here knows whose it is.
     """
-    if not call.served.serving.clients or call.endpoint.account.backend is Backend.VERTEX:
+    if not call.served.serving.clients:
+        return
+    if request.carried.get("cachedContent") is not None:
+        raise ReferenceUnrecoverable("there is no such cached content, or it is not yours to use", file=None)
+    if call.endpoint.account.backend is Backend.VERTEX:
         return
     for name in dict.fromkeys(name for name, _ in references_in(request)):
         if not await call.served.io.call(_is_own, call, name):

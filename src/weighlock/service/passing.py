@@ -9,6 +9,7 @@ from weighlock.request import Backend
 from weighlock.service import bodies
 from weighlock.service.answering import answer_json, begin, forwarded, go_on, refuse, returned
 from weighlock.service.call import Call
+from weighlock.service.paths import Kind
 from weighlock.service.upstream import Ask
 from weighlock.settings.model import admits
 from weighlock.settings.serving import UnknownPaths
@@ -16,6 +17,7 @@ from weighlock.settings.serving import UnknownPaths
 _log = logging.getLogger("weighlock")
 _PASSED = frozenset({"pageSize", "pageToken", "filter", "alt", "updateMask", "fields"})
 """Of a client's query; a key never is."""
+_NAMED = frozenset({Kind.CACHES, Kind.BATCHES, Kind.BATCH})
 _MOST_LIST_BYTES = 16 << 20
 _UNWEIGHED = (
     "weighlock does not weigh calls to this path, and lets none pass by (service.unknown_paths: pass would); "
@@ -49,7 +51,8 @@ async def models(call: Call) -> None:
 async def unknown(call: Call) -> None:
     """A path nobody weighs: refused, or sent on past every limit, as the settings have it; and told."""
     serving = call.served.serving
-    if serving.unknown_paths is UnknownPaths.REFUSE or call.endpoint.account.backend is Backend.VERTEX:
+    shared = call.route.kind in _NAMED and serving.clients  # of another tenant's nobody could tell
+    if shared or serving.unknown_paths is UnknownPaths.REFUSE or call.endpoint.account.backend is Backend.VERTEX:
         await refuse(call.send, 404, _UNWEIGHED, "unknown_path")
         return
     _log.warning(

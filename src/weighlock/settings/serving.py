@@ -26,7 +26,7 @@ class UnknownPaths(StrEnum):
 
     REFUSE = "refuse"
     PASS = "pass"  # noqa: S105
-    """Sent on as it is, past every limit and budget."""
+    """Sent on as it is, past every limit and budget; what it names at the service is not told apart by tenants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
