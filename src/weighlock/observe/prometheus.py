@@ -176,6 +176,11 @@ class Gauges(Collector):
         yield from found.values()
 
 
+def new_registry() -> CollectorRegistry:
+    """One of its own, for a program that serves nothing else."""
+    return CollectorRegistry()
+
+
 def rendered(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """All of a registry as a scraper wants it, and of which type that is. Takes its time: not on an event loop."""
     render, kind = choose_encoder(accept)

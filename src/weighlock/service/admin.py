@@ -6,9 +6,8 @@ Apart from the clients' port, so that a network policy can tell the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,6 +17,9 @@ from starlette.routing import BaseRoute, Route
 from weighlock.observe.prometheus import rendered
 from weighlock.service.keys import Forbidden, Keys
 from weighlock.service.state import State
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 _NO_STORE = {"cache-control": "no-store"}
 

@@ -10,11 +10,9 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from prometheus_client import CollectorRegistry
-
 from weighlock.events import Ended
 from weighlock.io import AsyncIo
-from weighlock.observe.prometheus import Gauges, Metrics
+from weighlock.observe.prometheus import Gauges, Metrics, new_registry
 from weighlock.preflight import Preflight
 from weighlock.rules import RuleBook
 from weighlock.service.admin import admin_app
@@ -47,7 +45,7 @@ class Service:
     ) -> None:
         self._settings, self._rules, self._on_event, self._read = settings, rules, tuple(on_event), read
         self._clients, self._admin = clients, admin
-        self._registry = CollectorRegistry()
+        self._registry = new_registry()
         self._metrics = Metrics(self._registry, endpoints=(), models=())
         self._reloader: Reloader | None = None
 
