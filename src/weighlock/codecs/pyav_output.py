@@ -42,8 +42,7 @@ class Output:
             return
         for noted in self._unnoted:
             dts = noted.pts if noted.dts is None else noted.dts
-            track = movie.track(noted.stream_index + 1)
-            track.add(noted.pts, dts, noted.duration or 0, key=noted.is_keyframe)
+            movie.tracks[noted.stream_index + 1].add(noted.pts, dts, noted.duration or 0, key=noted.is_keyframe)
         self._unnoted.clear()
 
 
