@@ -156,7 +156,7 @@ def complain_to(complaints: list[str]) -> None:
 def seen(known: Settings, running: Emulator, deed: Deed, strike: Strike, *, local: bool = False) -> Seen:
     """One run in a loop of its own: it ends only if no thread of it hangs."""
     running.requests.clear()
-    store, complaints = MemoryStore(), []
+    store, complaints = MemoryStore(), list[str]()
     store.is_local = local  # where it is not, every step of it is in a thread
 
     async def whole() -> bool:
