@@ -279,6 +279,15 @@ def test_a_turned_film_comes_out_upright(transformer: Transformer, rotation: int
     assert not work.max_width_px or wide <= 40
 
 
+def test_sound_that_says_what_it_is_in_its_packets_alone_is_copied_too(transformer: Transformer) -> None:
+    data = films.film(2, "mpegts")
+
+    out, _ = made(transformer, data, VideoWork(), "video/mp2t")
+
+    assert [n for _, n in films.pictures(out)] == list(range(40))
+    assert max(map(abs, films.offsets_s(out, 20))) <= SYNC_S
+
+
 def test_a_turned_film_that_is_copied_stays_turned(transformer: Transformer) -> None:
     _, told = made(transformer, films.film(2, rotation=90), VideoWork(start_s=0.5, exact=False))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -108,16 +109,14 @@ class Flattened:
     """The file FFmpeg writes fragments to: their samples pass into `out`, their tables are gathered for `finish`."""
 
     def __init__(self, out: IO[bytes]) -> None:
-        self.tracks: dict[int, Track] = {}
+        self.tracks: defaultdict[int, Track] = defaultdict(Track)
+        """By the number FFmpeg gives them, from 1 on."""
         self.header = b""
         """The movie without samples; empty until FFmpeg has written it."""
         self._out = out
         self._held = bytearray()
         self._samples_left = 0
         self._at = out.write(_FTYP + _MDAT.pack(1, b"mdat", 0))
-
-    def track(self, number: int) -> Track:
-        return self.tracks.setdefault(number, Track())
 
     def write(self, data: bytes) -> int:
         self._held += data
@@ -152,7 +151,7 @@ class Flattened:
         """Whose samples follow, and how long each is: those of one track behind those of another."""
         at = self._at
         for number, sizes in (_sizes(traf) for kind, traf in boxes(body) if kind == b"traf"):
-            at = self.track(number).lay(at, sizes)
+            at = self.tracks[number].lay(at, sizes)
 
     def finish(self) -> None:
         """Say how much there is, and what.

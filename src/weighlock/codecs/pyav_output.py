@@ -15,6 +15,8 @@ from weighlock.codecs.tally import codec_name
 from weighlock.errors import InputError, MalformedMedia, TransformFailed
 
 _MOST_WAITING = 20_000
+_DESCRIBED = {"aac", "av1", "h264", "hevc", "mpeg4"}
+"""Codecs of which an MP4 holds a description beside the packets."""
 
 
 class Output:
@@ -42,20 +44,21 @@ class Output:
             return
         for noted in self._unnoted:
             dts = noted.pts if noted.dts is None else noted.dts
-            track = movie.track(noted.stream_index + 1)
-            track.add(noted.pts, dts, noted.duration or 0, key=noted.is_keyframe)
+            movie.tracks[noted.stream_index + 1].add(noted.pts, dts, noted.duration or 0, key=noted.is_keyframe)
         self._unnoted.clear()
 
 
 @contextlib.contextmanager
-def output(out: IO[bytes], form: str, film: Film, *, strip: bool) -> Iterator[Output]:
+def output(out: IO[bytes], form: str, film: Film, *, strip: bool, copied: Iterable[Any] = ()) -> Iterator[Output]:
     """A container to mux into, with the file's own tags unless they are to be stripped; finished when left in peace.
+
+    `copied` are the streams whose packets may go into it as they are.
 
     Raises:
         TransformFailed: FFmpeg refuses what it is given to write.
         OSError: the file cannot be written.
     """
-    movie = flat.Flattened(out) if form == "mp4" and not _bare_aac(film) else None
+    movie = flat.Flattened(out) if form == "mp4" and all(map(_known_ahead, copied)) else None
     options = {"fflags": "+bitexact", **(flat.OPTIONS if movie is not None else {})}
     if strip and form == "mp3":
         options["id3v2_version"] = "0"  # an empty tag is one too
@@ -77,9 +80,13 @@ def output(out: IO[bytes], form: str, film: Film, *, strip: bool) -> Iterator[Ou
         raise
 
 
-def _bare_aac(film: Film) -> bool:
-    """Whether sound is AAC as in MPEG-TS, which FFmpeg turns into that of MP4 only where it writes no fragments."""
-    return any(codec_name(stream) == "aac" and not stream.codec_context.extradata for stream in film.sounds)
+def _known_ahead(stream: Any) -> bool:
+    """Whether an MP4 can tell what a stream is before its first packet.
+
+    FFmpeg learns of VP9, and of what says so in its packets alone (AAC of MPEG-TS), from these, and without fragments.
+    """
+    name = codec_name(stream)
+    return name != "vp9" and (name not in _DESCRIBED or bool(stream.codec_context.extradata))
 
 
 class Held:

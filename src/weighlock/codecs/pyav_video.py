@@ -111,7 +111,8 @@ class _Again:
         stream = film.container.streams[self._index]
         span_s = (self._start_s, self._end_s)
         found = pictures(film, stream, timeline, span_s, self._work.fps, thrifty=self._thrifty)
-        with output(self._out, "mp4", film, strip=self._work.strip_metadata) as written:
+        sounds = [] if self._sound_index is None else [film.container.streams[self._sound_index]]
+        with output(self._out, "mp4", film, strip=self._work.strip_metadata, copied=sounds) as written:
             last_s = self._write(Held(written), found)
         return Outcome(mime="video/mp4", notes=(*self._notes, *self._losses(found, last_s)))
 

@@ -75,7 +75,7 @@ def test_packets_that_are_hours_apart_in_fine_ticks_are_an_error() -> None:
 
 def test_packets_that_never_came_out_of_ffmpeg_are_an_error() -> None:
     movie = _remuxed(films.film(1), flat.Flattened(io.BytesIO()))
-    movie.track(1).add(1 << 20, 1 << 20, 1, key=False)
+    movie.tracks[1].add(1 << 20, 1 << 20, 1, key=False)
 
     with pytest.raises(TransformFailed, match="do not hold what was given"):
         movie.finish()
@@ -111,7 +111,7 @@ def _flattened(source: bytes) -> bytes:
 def _remuxed(source: bytes, movie: flat.Flattened, *, stretched: int = 1) -> flat.Flattened:
     def note(number: int, packet: Any) -> None:
         times = (packet.pts * stretched, packet.dts * stretched) if number == 1 else (packet.pts, packet.dts)
-        movie.track(number).add(*times, packet.duration, key=packet.is_keyframe)
+        movie.tracks[number].add(*times, packet.duration, key=packet.is_keyframe)
 
     _mux(source, movie, flat.OPTIONS, note)
     return movie
