@@ -34,6 +34,21 @@ P = ParamSpec("P")
 _LOGGERS = ("httpx2", *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
 _SHORTEST_WAIT_S = 0.001
 _PIECE_BYTES = 64 * 1024
+_SENT_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """A body that is read while it is sent, and never held whole."""
+
+    size_bytes: int
+    read_at: Callable[[int, int], bytes] = field(repr=False)
+    """Bytes of it, by their offset and how many. Blocks; all of them, or it raises."""
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Offset and length of each piece."""
+        for offset in range(0, self.size_bytes, _SENT_BYTES):
+            yield offset, min(_SENT_BYTES, self.size_bytes - offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +58,7 @@ class HttpRequest:
     method: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
+    body: bytes | Pieces = field(default=b"", repr=False)
     timeout_s: float = 60.0
     """For the whole exchange: connecting, sending, and every byte of the answer."""
 
@@ -159,12 +174,17 @@ class AsyncIo(_Ordinary):
     @asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         with _unlogged(), _our_errors(request):
-            client = self._client()
-            answer = await client.send(_built(client, request), stream=True)
+            client, body = self._client(), request.body
+            content = self._read(body) if isinstance(body, Pieces) else body or None
+            answer = await client.send(_built(client, request, content), stream=True)
             try:
                 yield _AsyncResponse(answer, request)
             finally:
                 await answer.aclose()
+
+    async def _read(self, body: Pieces) -> AsyncIterator[bytes]:
+        for place in body.places():
+            yield await self.call(body.read_at, *place)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -222,8 +242,9 @@ class SyncIo(_Ordinary):
     @asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
         with _unlogged(), _our_errors(request):
-            client = self._client()
-            answer = client.send(_built(client, request), stream=True)
+            client, body = self._client(), request.body
+            content = (body.read_at(*place) for place in body.places()) if isinstance(body, Pieces) else body or None
+            answer = client.send(_built(client, request, content), stream=True)
             try:
                 yield _SyncResponse(answer, request)
             finally:
@@ -332,12 +353,12 @@ class _Remaining(dict[str, float]):
             raise httpx2.ReadTimeout("the answer takes too long")
 
 
-def _built(client: httpx2.Client | httpx2.AsyncClient, request: HttpRequest) -> httpx2.Request:
+def _built(client: httpx2.Client | httpx2.AsyncClient, request: HttpRequest, content: Any) -> httpx2.Request:
     return client.build_request(
         request.method,
         request.url,
         headers=dict(request.headers),
-        content=request.body or None,
+        content=content,
         extensions={"timeout": _Remaining(request.timeout_s)},
     )
 

@@ -31,7 +31,7 @@ from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.files import Files, UploadSession
 from weighlock.gemini.http import Service, Target
-from weighlock.io import HttpRequest, Io
+from weighlock.io import HttpRequest, Io, Pieces
 from weighlock.planning.counting import Form
 from weighlock.request import Backend
 from weighlock.uploads.references import References
@@ -160,7 +160,7 @@ async def everything(io: Io, service: Service, told: Told) -> None:
     session = await attempted(told, files.start(mime="image/png", size_bytes=4))
     if isinstance(session, UploadSession):
         await attempted(told, files.query(session))
-        await attempted(told, files.send(session, 0, b"data", last=True))
+        await attempted(told, files.send(session, 0, Pieces(size_bytes=4, read_at=lambda *_: b"data"), last=True))
     told.append(said_by(files))
 
 

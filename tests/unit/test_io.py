@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from fake_io import FACES, Face, FakeClock
-from weighlock.errors import FileNotReady, ServiceUnreachable
-from weighlock.io import HttpRequest, Io, SyncIo, run
+from weighlock.errors import FileNotReady, ServiceUnreachable, UnreadableSource
+from weighlock.io import HttpRequest, Io, Pieces, SyncIo, run
 
 CANARY = "canary-4711"
 each_face = pytest.mark.parametrize("face", FACES)
@@ -62,8 +62,9 @@ def server() -> Iterator[str]:
     service.server_close()
 
 
-def post(url: str, body: bytes = b"", timeout_s: float = 5.0) -> HttpRequest:
-    return HttpRequest(method="POST", url=url, headers={"x-key": CANARY}, body=body, timeout_s=timeout_s)
+def post(url: str, body: bytes | Pieces = b"", timeout_s: float = 5.0) -> HttpRequest:
+    length = {"content-length": str(body.size_bytes)} if isinstance(body, Pieces) else {}
+    return HttpRequest(method="POST", url=url, headers={"x-key": CANARY, **length}, body=body, timeout_s=timeout_s)
 
 
 @each_face
@@ -75,6 +76,36 @@ def test_an_answer_is_its_status_headers_and_as_much_of_the_body_as_is_wanted(fa
             return answer.status, answer.headers["x-secret"], whole, await answer.read(4)
 
     assert face(flow, FakeClock()) == (200, CANARY, b"a" * 200_000, b"abcd")
+
+
+@each_face
+def test_a_body_is_read_piece_by_piece_while_it_is_sent(face: Face, server: str) -> None:
+    whole, read = bytes(range(256)) * 8_000, list[int]()
+
+    def read_at(offset: int, length: int) -> bytes:
+        read.append(length)
+        return whole[offset : offset + length]
+
+    async def flow(io: Io) -> bytes:
+        async with io.send(post(server, Pieces(size_bytes=len(whole), read_at=read_at))) as answer:
+            return await answer.read(len(whole) + 1)
+
+    assert face(flow, FakeClock()) == whole
+    assert sum(read) == len(whole)
+    assert max(read) <= 512 * 1024
+
+
+@each_face
+def test_what_goes_wrong_with_reading_a_body_is_told_as_it_is(face: Face, server: str) -> None:
+    def read_at(offset: int, length: int) -> bytes:
+        raise UnreadableSource("the file changed while it was read")
+
+    async def flow(io: Io) -> None:
+        async with io.send(post(server, Pieces(size_bytes=4, read_at=read_at))):
+            pass
+
+    with pytest.raises(UnreadableSource, match="changed"):
+        face(flow, FakeClock())
 
 
 @each_face

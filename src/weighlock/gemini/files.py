@@ -23,6 +23,7 @@ from weighlock.errors import (
 )
 from weighlock.gemini.errors import Cause, no_answer
 from weighlock.gemini.http import ONCE, Answer, Service, may_pass
+from weighlock.io import Pieces
 from weighlock.request import Backend
 from weighlock.written import plain, quoted
 
@@ -211,18 +212,18 @@ class Files:
         """
         return _progress(await self._step(session, "query", timeout_s=30.0))
 
-    async def send(self, session: UploadSession, offset: int, chunk: bytes, *, last: bool) -> UploadProgress:
+    async def send(self, session: UploadSession, offset: int, chunk: Pieces, *, last: bool) -> UploadProgress:
         """Sends one chunk, once. `last` ends the upload."""
         command = "upload, finalize" if last else "upload"
         headers = {"x-goog-upload-offset": str(offset), "content-type": "application/octet-stream"}
-        timeout_s = max(30.0, len(chunk) / _SLOWEST_BYTES_PER_S)
+        timeout_s = max(30.0, chunk.size_bytes / _SLOWEST_BYTES_PER_S)
         return _progress(await self._step(session, command, chunk, headers, timeout_s=timeout_s))
 
     async def _step(
         self,
         session: UploadSession,
         command: str,
-        chunk: bytes = b"",
+        chunk: bytes | Pieces = b"",
         headers: Mapping[str, str] | None = None,
         *,
         timeout_s: float,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from weighlock.errors import ConfigError, InputError, ServiceRefused, ServiceUnreachable
 from weighlock.gemini.auth import Credential
 from weighlock.gemini.errors import Cause, no_answer, refusal
-from weighlock.io import HttpRequest, Io
+from weighlock.io import HttpRequest, Io, Pieces
 from weighlock.request import Backend
 from weighlock.written import quoted
 
@@ -168,7 +168,7 @@ class Service:
         self,
         method: str,
         url: str,
-        body: Mapping[str, Any] | bytes | None = None,
+        body: Mapping[str, Any] | bytes | Pieces | None = None,
         *,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
@@ -198,7 +198,7 @@ class Service:
         """
         retry = retry or self._retry
         until = None if within_s is None else self.io.monotonic() + within_s
-        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        content = body if isinstance(body, bytes | Pieces) else b"" if body is None else json.dumps(body).encode()
         fresh = False
         failed = 0
         while True:
@@ -220,14 +220,14 @@ class Service:
             await self.io.sleep(wait_s)
 
     async def _headers(
-        self, more: Mapping[str, str] | None, content: bytes, is_json: bool, *, keyless: bool, fresh: bool
+        self, more: Mapping[str, str] | None, content: bytes | Pieces, is_json: bool, *, keyless: bool, fresh: bool
     ) -> dict[str, str]:
         # Answers are small: compression would only let one of them unfold into much.
         headers = {"user-agent": "weighlock", "accept-encoding": "identity"}
         if is_json:
             headers["content-type"] = "application/json"
-        if not content and not is_json:
-            headers["content-length"] = "0"
+        if isinstance(content, Pieces) or not (content or is_json):
+            headers["content-length"] = str(content.size_bytes if isinstance(content, Pieces) else 0)
         headers.update(more or {})
         if not keyless:
             headers.update(await self.credentials(fresh=fresh))

@@ -1,7 +1,7 @@
 """One file to the service, whole: whatever fails, the service is asked how far it is, and goes on from there.
 
-The service's offset is the only truth; what was sent and not acknowledged is sent again, what arrived is not. One chunk
-is all that is held in memory. An upload's address lives as long as the flow, and is written down nowhere.
+The service's offset is the only truth; what was sent and not acknowledged is sent again, what arrived is not. A chunk
+is read while it is sent. An upload's address lives as long as the flow, and is written down nowhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weighlock.errors import ServiceRefused, ServiceUnreachable, UnreadableSourc
 from weighlock.gemini.errors import no_answer
 from weighlock.gemini.files import Files, FileState, RemoteFile, UploadProgress, UploadSession, UploadStatus
 from weighlock.gemini.http import Retry, may_pass
-from weighlock.io import Io
+from weighlock.io import Io, Pieces
 from weighlock.mime import canonical
 from weighlock.planning.identify import modality_of
 from weighlock.uploads.names import MOST_GENERATIONS
@@ -128,8 +128,7 @@ class _Upload:
         offset = 0
         while True:
             failures, length = self._failures, self._length(offset, begun.granularity_bytes)
-            # Not given a name, which would keep one chunk while the next is read.
-            standing = await self._sent(begun, offset, await self.io.call(self._read, offset, length))
+            standing = await self._sent(begun, offset, length)
             if standing.status is UploadStatus.CANCELLED:
                 raise _Gone
             if standing.status is UploadStatus.FINAL:
@@ -168,9 +167,10 @@ class _Upload:
             if self._generation >= MOST_GENERATIONS:
                 raise UploadFailed("every name for this file is taken by something else at the service")
 
-    async def _sent(self, session: UploadSession, offset: int, chunk: bytes) -> UploadProgress:
+    async def _sent(self, session: UploadSession, offset: int, length: int) -> UploadProgress:
         """Where the upload stands after a chunk was sent, or should have been."""
-        last = offset + len(chunk) == self.size_bytes
+        last = offset + length == self.size_bytes
+        chunk = Pieces(size_bytes=length, read_at=lambda at, count: self._read(offset + at, count))
         try:
             standing = await self.files.send(session, offset, chunk, last=last)
         except (ServiceRefused, ServiceUnreachable) as error:
