@@ -17,6 +17,7 @@ from google.genai.errors import APIError
 import films
 import media
 from emulated import GRANULE, at, inline, user
+from sending import sent, started, uploaded, uploads
 from serving import GENERATE, MODEL, Served, client_yaml, serving
 from weighlock.emulator import Emulator
 
@@ -46,37 +47,6 @@ def two_tenants(folder: Path, emulator: Emulator) -> Iterator[tuple[Served, dict
     yaml, keys = client_yaml(app="tenant: acme", other="tenant: initech")
     with serving(folder, emulator, f"{YAML}service: {{clients: {yaml}}}\n") as served:
         yield served, {"x-goog-api-key": keys["app"]}, {"x-goog-api-key": keys["other"]}
-
-
-def started(served: Served, size: int | None, mime: str = "image/png", **more: str) -> str:
-    headers = {
-        "x-goog-upload-protocol": "resumable",
-        "x-goog-upload-command": "start",
-        "x-goog-upload-header-content-type": mime,
-        **({} if size is None else {"x-goog-upload-header-content-length": str(size)}),
-        **more,
-    }
-    answer = served.http.post("/upload/v1beta/files", json={"file": {"display_name": "Köln 文件"}}, headers=headers)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["x-goog-upload-status"] == "active"
-    return str(answer.headers["x-goog-upload-url"])
-
-
-def sent(served: Served, url: str, data: bytes, offset: int, commands: str = "upload, finalize") -> Any:
-    headers = {"x-goog-upload-command": commands, "x-goog-upload-offset": str(offset)}
-    return served.http.post(url, content=data, headers=headers)
-
-
-def uploaded(served: Served, data: bytes, mime: str = "image/png", **more: str) -> dict[str, Any]:
-    answer = sent(served, started(served, len(data), mime, **more), data, 0)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["x-goog-upload-status"] == "final"
-    file: dict[str, Any] = answer.json()["file"]
-    return file
-
-
-def uploads(emulator: Emulator) -> int:
-    return sum(one.operation == "upload.start" for one in emulator.requests)
 
 
 def test_a_file_is_described_as_the_service_does_and_a_request_may_name_it(served: Served) -> None:
@@ -183,6 +153,35 @@ def test_a_tenant_sees_its_own_files_and_learns_of_no_other(tmp_path: Path, emul
     assert sorted(name for page in pages for name in page) == sorted(names)
     assert [len(page) for page in pages] == [2, 1]
     assert own not in names
+
+
+GOOGLE = "generativelanguage.googleapis.com/v1beta"
+
+
+def test_another_tenants_file_is_not_there_however_it_is_spelled(tmp_path: Path, emulator: Emulator) -> None:
+    spellings = ["{}", "/{}", "http://HOST/{}", "HTTPS://HOST/{}", "https://HOST/{}?alt=media", "https://HOST/{}#x"]
+    spellings += ["https://HOST/{}/", " https://HOST/{}", "https://HOST/x/{}", "https://HOST/{}:download", "//HOST/{}"]
+    spellings += ["https://HOST//{}", "https://HOST/../{}", "gs://bucket/{}", "https:\\\\HOST\\{}"]
+    with two_tenants(tmp_path, emulator) as (served, acme, initech):
+        name = uploaded(served, media.picture((640, 480)), **acme)["name"]
+        spelled = [one.format(name).replace("HOST", GOOGLE) for one in spellings]
+        spelled += [f"https://{GOOGLE}/{name.replace('/', '%2F')}", f"https://{GOOGLE}/{name.upper()}"]
+        parts: list[dict[str, Any]] = [at(uri, "image/png") for uri in spelled]
+        hidden = at(f"https://{GOOGLE}/{name}", "image/png")
+        parts += [{"toolResponse": hidden}, {"toolResponse": {"deep": [{"file_uri": name}]}}]
+        before = len(emulator.requests)
+
+        told = [served.ask(GENERATE, "see", part, headers=initech) for part in parts]
+
+        assert [(one.status_code, part) for one, part in zip(told, parts, strict=True) if one.status_code != 403] == []
+        assert len(emulator.requests) == before
+        assert served.ask(GENERATE, "see", at(f"https://{GOOGLE}/{name}", "image/png"), headers=acme).status_code == 200
+
+
+def test_addresses_of_other_places_are_no_files_of_anybody(tmp_path: Path, emulator: Emulator) -> None:
+    with two_tenants(tmp_path, emulator) as (served, acme, _):
+        for uri in ("https://example.com/files/cat.png", "https://example.com/profiles/abc", "https://youtu.be/files"):
+            assert served.ask(GENERATE, "see", at(uri, "image/png"), headers=acme).status_code != 403
 
 
 def test_a_cache_is_nobodys_to_use_where_tenants_share_a_project(tmp_path: Path, emulator: Emulator) -> None:

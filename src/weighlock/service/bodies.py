@@ -85,11 +85,13 @@ class Admission:
                 turn.set_result(None)
 
 
-async def pieces(receive: Receive, deadlines: Deadlines, most: int) -> AsyncIterator[bytes]:
+async def pieces(
+    receive: Receive, deadlines: Deadlines, most: int, refused: Callable[[int], BodyRefused] | None = None
+) -> AsyncIterator[bytes]:
     """A body as it arrives.
 
     Raises:
-        BodyRefused: 413, more than `most` bytes; 408, it comes too slowly.
+        BodyRefused: 413, more than `most` bytes, in the words of `refused`; 408, it comes too slowly.
         ClientGone: it will never come.
     """
     loop, arrived = asyncio.get_running_loop(), 0
@@ -103,7 +105,7 @@ async def pieces(receive: Receive, deadlines: Deadlines, most: int) -> AsyncIter
         piece = message.get("body", b"")
         arrived += len(piece)
         if arrived > most:
-            raise too_large(most)
+            raise (refused or too_large)(most)
         since_s = loop.time() - begun
         if since_s > _SLOW_AFTER_S and arrived < _SLOWEST_BYTES_PER_S * since_s and message.get("more_body"):
             raise _slow()
@@ -113,10 +115,16 @@ async def pieces(receive: Receive, deadlines: Deadlines, most: int) -> AsyncIter
             return
 
 
-async def whole(receive: Receive, deadlines: Deadlines, most: int, declared: int | None) -> bytes:
+async def whole(
+    receive: Receive,
+    deadlines: Deadlines,
+    most: int,
+    declared: int | None,
+    refused: Callable[[int], BodyRefused] | None = None,
+) -> bytes:
     """A body, held once. Raises as `pieces`."""
     first, body, at = b"", bytearray(), 0
-    async for piece in pieces(receive, deadlines, most):
+    async for piece in pieces(receive, deadlines, most, refused):
         if not at and not body and len(piece) == declared:
             first = piece  # all of it, as small ones come
             continue

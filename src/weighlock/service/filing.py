@@ -5,19 +5,24 @@ Whose a file is, the registry of references says: whatever comes to the service 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from weighlock.errors import ReferenceUnrecoverable
-from weighlock.request import Backend, Request
+from weighlock.request import Backend, Json, OpaquePart, Request, ToolResultPart, Uri
+from weighlock.service.announced import number
 from weighlock.service.answering import answer_json, refuse
 from weighlock.service.call import Call
 from weighlock.service.passing import relayed
 from weighlock.service.upstream import Ask
-from weighlock.uploads.repair import references_in
 
 _MOST_BYTES = 4 << 20
 _MOST_PAGE, _PAGE = 100, 10
 _METHODS = {None: ("GET", "DELETE"), "download": ("GET",)}
+_LIKE = re.compile(r"(?:^|[/\\\s])files[/\\]+([a-z0-9][a-z0-9-]*)(?=$|[/\\?#:\s])", re.IGNORECASE | re.ASCII)
+_URI_FIELDS = ("fileUri", "file_uri")
 
 
 async def files(call: Call) -> None:
@@ -57,9 +62,38 @@ async def demand_own(call: Call, request: Request) -> None:
         raise ReferenceUnrecoverable("there is no such cached content, or it is not yours to use", file=None)
     if call.endpoint.account.backend is Backend.VERTEX:
         return
-    for name in dict.fromkeys(name for name, _ in references_in(request)):
+    for name in dict.fromkeys(_names_in(request)):
         if not await call.served.io.call(_is_own, call, name):
             raise ReferenceUnrecoverable(_gone(name), file=name)
+
+
+def _names_in(request: Request) -> Iterator[str]:
+    """Every file somebody might take a request to name, however it spells it, in parts nobody here understands too."""
+    for _, medium, _ in request.media():
+        if isinstance(medium.source, Uri):
+            yield from _names_of(medium.source.text)
+    for _, turn in request.beyond_text():
+        for part in turn.parts:
+            for one in part.media if isinstance(part, ToolResultPart) else (part,):
+                if isinstance(one, OpaquePart):
+                    for uri in _uris_in(one.wire):
+                        yield from _names_of(uri)
+
+
+def _names_of(uri: str) -> Iterator[str]:
+    return (f"files/{found[1].lower()}" for found in _LIKE.finditer(unquote(uri)))
+
+
+def _uris_in(value: Json) -> Iterator[str]:
+    match value:
+        case list() | tuple():
+            for one in value:
+                yield from _uris_in(one)
+        case Mapping():
+            for key, one in value.items():
+                if key in _URI_FIELDS and isinstance(one, str):
+                    yield one
+                yield from _uris_in(one)
 
 
 async def described(call: Call, name: str) -> dict[str, Any] | None:
@@ -71,8 +105,11 @@ async def described(call: Call, name: str) -> dict[str, Any] | None:
 
 async def _listed(call: Call) -> None:
     """A page of the tenant's own. Files that ended meanwhile are not on it: a page may be shorter than asked for."""
-    size, after = call.asked("pageSize") or "", call.asked("pageToken") or ""
-    most = min(int(size), _MOST_PAGE) if size.isdigit() and int(size) else _PAGE
+    size, after = number(call.asked("pageSize") or "0"), call.asked("pageToken") or ""
+    if size is None:
+        await refuse(call.send, 400, "pageSize is a whole number", "query")
+        return
+    most = min(size or _PAGE, _MOST_PAGE)
     names = sorted(await call.served.io.call(_own_names, call))
     page = [name for name in names if name > after]
     documents = await call.served.io.gather([described(call, name) for name in page[:most]])

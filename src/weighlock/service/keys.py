@@ -15,6 +15,7 @@ from weighlock.settings.serving import ClientKey
 ENDPOINT_HEADER, SESSION_HEADER = "x-weighlock-endpoint", "x-weighlock-session"
 _PREFIX = "wlk-"
 _SESSION = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
+_DEFAULT = "default"
 _TENANT_OF_NOBODY = "default"
 EVERYBODY = ClientKey(name="everybody", key_sha256="", tenant=_TENANT_OF_NOBODY)
 """Where no clients are named: whoever reaches the address, which is loopback then."""
@@ -68,6 +69,19 @@ class Keys:
             )
         return next(iter(found.values()))
 
+    def still(self, who: Caller, known: Iterable[str]) -> bool:
+        """Whether who was let in once would be let in now, for the same."""
+        everybody = {} if self._known else {EVERYBODY.name: EVERYBODY}
+        client = next((one for one in self._known if one.name == who.client), everybody.get(who.client))
+        if client is None or (client.tenant or client.name) != who.tenant:
+            return False
+        return (who.endpoint or _DEFAULT) in (client.endpoints or {*known, _DEFAULT})
+
+    def is_others(self, headers: Headers, query: bytes, tenant: str) -> bool:
+        """Whether a request carries the key of another tenant. One without a key of ours does not."""
+        shown = (self._of(secret) for secret in _secrets(headers, query))
+        return any(one is not None and (one.tenant or one.name) != tenant for one in shown)
+
     def _of(self, secret: str) -> ClientKey | None:
         digest = hash_of(secret)
         matching = [one for one in self._known if hmac.compare_digest(one.key_sha256, digest)]
@@ -85,7 +99,7 @@ def caller(client: ClientKey, headers: Headers, *, named: str | None, known: Ite
     if said is None and len(allowed) > 1:
         raise Forbidden(f"name an endpoint, by {ENDPOINT_HEADER} or /endpoints/NAME: {', '.join(allowed)}")
     endpoint = said or (allowed[0] if allowed else None)
-    if endpoint is not None and endpoint not in (allowed or {*known, "default"}):
+    if endpoint is not None and endpoint not in (allowed or {*known, _DEFAULT}):
         raise Forbidden("this key may not use that endpoint")
     session = _one(headers, SESSION_HEADER)
     if session is not None and not _SESSION.fullmatch(session):
@@ -93,7 +107,7 @@ def caller(client: ClientKey, headers: Headers, *, named: str | None, known: Ite
     return Caller(
         client=client.name,
         tenant=client.tenant or client.name,
-        endpoint=None if endpoint == "default" else endpoint,
+        endpoint=None if endpoint == _DEFAULT else endpoint,
         session=session,
     )
 

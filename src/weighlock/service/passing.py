@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -76,7 +77,11 @@ async def relayed(call: Call, method: str, url: str, body: bytes | AsyncIterator
         status = found.status if not 300 <= found.status < 400 else 502  # a redirect is followed by nobody
         await begin(call.send, status, returned(found.headers))
         async for piece in found.pieces():
-            await go_on(call.send, piece)
+            try:
+                async with asyncio.timeout(call.served.serving.deadlines.idle_s):
+                    await go_on(call.send, piece)
+            except TimeoutError:  # it reads no more, and would keep the service's answer open
+                raise bodies.ClientGone from None
         await go_on(call.send, b"", more=False)
 
 

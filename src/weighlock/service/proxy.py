@@ -24,6 +24,7 @@ from weighlock.service.passing import models, unknown
 from weighlock.service.paths import Kind, Route, route
 from weighlock.service.refusals import of_error
 from weighlock.service.served import Served
+from weighlock.service.spool import unknown_upload
 from weighlock.service.uploading import begin, go_on
 from weighlock.service.weighing import count
 from weighlock.written import plain
@@ -32,6 +33,7 @@ _log = logging.getLogger("weighlock")
 Deed = Callable[[Call], Awaitable[None]]
 _GET, _POST = frozenset({"GET"}), frozenset({"POST"})
 _PUT_OR_POST = frozenset({"PUT", "POST"})
+_MOST_FIELDS = 50
 _DEEDS: dict[Kind, tuple[frozenset[str] | None, Deed]] = {
     Kind.GENERATE: (_POST, generate),
     Kind.STREAM: (_POST, generate),
@@ -64,6 +66,9 @@ class Proxy:
     async def _answered(
         self, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
+        if scope["query_string"].count(b"&") >= _MOST_FIELDS:
+            await refuse(send, 400, f"a query of more than {_MOST_FIELDS} fields", "query")
+            return
         served = self._served()
         with served.used():
             await self._answered_by(served, asked, scope, receive, send)
@@ -99,6 +104,9 @@ class Proxy:
             return
         begun = await served.io.call(served.spool.look, word)
         who = Caller(client=begun.client, tenant=begun.tenant, endpoint=begun.endpoint)
+        others = served.keys.is_others(scope["headers"], scope["query_string"], who.tenant)
+        if others or not served.keys.still(who, served.settings.endpoints):
+            raise unknown_upload()
         await go_on(_call(served, asked, who, scope, receive, send), word)
 
 

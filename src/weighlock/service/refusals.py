@@ -13,10 +13,12 @@ from weighlock.errors import (
     BudgetError,
     Cancelled,
     ConfigError,
+    FileProcessingFailed,
     InputError,
     ReferenceUnrecoverable,
     ServiceRefused,
     ServiceUnreachable,
+    StorageFull,
     WeighlockError,
     WindowExhausted,
 )
@@ -81,8 +83,10 @@ def _status(error: WeighlockError, after_s: float | None) -> int:
     match error:
         case WindowExhausted():
             return 400 if after_s is None else 429
-        case BudgetError() | InputError():
+        case BudgetError() | InputError() | FileProcessingFailed():
             return 400
+        case StorageFull():
+            return 429  # as the service says it of its own bound; files end by themselves
         case ConfigError():
             return 500
         case ReferenceUnrecoverable():

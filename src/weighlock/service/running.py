@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -24,7 +25,9 @@ from weighlock.service.state import State
 from weighlock.settings import Settings
 from weighlock.settings.serving import Address
 
+_log = logging.getLogger("weighlock")
 _PATIENCE_S = 60.0
+_TIDIES_EVERY_S = 600.0
 
 
 class Service:
@@ -57,6 +60,7 @@ class Service:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(io.close)
             stack.push_async_callback(state.close)
+            stack.callback(asyncio.create_task(_tidied(state)).cancel)
             if self._read is not None:
                 self._reloader = Reloader(state, self._read, lambda found: self._served(found, io, state.served))
                 watching = asyncio.create_task(self._reloader.run())
@@ -88,6 +92,16 @@ class Service:
             preflight.take_over(before.preflight)
         self._metrics.know(settings.endpoints, preflight.rules.models())
         return Served(settings, preflight, io)
+
+
+async def _tidied(state: State) -> None:
+    """Uploads nobody goes on with leave nothing, in whichever process they were begun."""
+    while True:
+        try:
+            await state.served.io.call(state.served.spool.tidy)
+        except OSError as error:
+            _log.warning("what is left of uploads cannot be looked through: %s", error.strerror)
+        await asyncio.sleep(_TIDIES_EVERY_S)
 
 
 def _hosts(address: Address, names: Iterable[str]) -> Hosts:

@@ -6,50 +6,50 @@ uploaded it already, and how to send it once more should the service break off: 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from typing import Any
-
-from weighlock.converters.json_text import loads
-from weighlock.errors import MimeMismatch, UnknownMediaType
-from weighlock.mime import agrees
-from weighlock.request import MediaPart
+from weighlock.errors import FileProcessingFailed, InputError, MimeMismatch, UnknownMediaType
+from weighlock.mime import HEAD_BYTES, Window, agrees
+from weighlock.planning.identify import identify_bytes
+from weighlock.request import Backend, MediaPart
 from weighlock.service import bodies
-from weighlock.service.answering import answer, answer_json, refuse
+from weighlock.service.announced import Command, announced, command, demand_resumable, header, number
+from weighlock.service.answering import answer, answer_json, refuse, retry_after
+from weighlock.service.bodies import BodyRefused
 from weighlock.service.call import Call
 from weighlock.service.filing import described
-from weighlock.service.refusals import refusal
+from weighlock.service.refusals import of_error, refusal
 from weighlock.service.spool import Coming, Upload
 from weighlock.settings import OnMimeMismatch
+from weighlock.uploads.source import PartSource
 
 _GRANULARITY = 256 * 1024
-_MOST_START_BYTES, _LONGEST_NAME = 64 * 1024, 512
-_MOST_BYTES = 1 << 50
+_MOST_START_BYTES = 64 * 1024
+_STATUS = "x-goog-upload-status"
 
 
 async def begin(call: Call) -> None:
     """`start`: answered with an address of ours, whose query is all it takes to go on."""
-    if _header(call, "x-goog-upload-protocol").lower() != "resumable" or "start" not in _commands(call):
-        await refuse(call.send, 400, "an upload begins with X-Goog-Upload-Command: start, resumable", "upload_protocol")
+    if call.endpoint.account.backend is Backend.VERTEX:
+        await refuse(call.send, 404, "the account is Vertex's, which has no Files API", "unknown_path")
         return
-    body = await bodies.whole(call.receive, call.served.serving.deadlines, _MOST_START_BYTES, call.declared_bytes)
-    said = loads(body) if body.strip() else {}
-    file = said.get("file") if isinstance(said, dict) else None
-    named: Mapping[str, Any] = file if isinstance(file, dict) else {}
-    declared = _header(call, "x-goog-upload-header-content-length")
+    demand_resumable(call.headers)
+    if command(call.headers) is not Command.START:
+        await refuse(call.send, 400, "an upload begins with the command start; this names none", "upload_command")
+        return
+    deadlines = call.served.serving.deadlines
+    body = await bodies.whole(call.receive, deadlines, _MOST_START_BYTES, call.declared_bytes, _too_much_said)
+    said = announced(call.headers, body)
     upload = Upload(
         tenant=call.caller.tenant,
         client=call.caller.client,
         endpoint=call.caller.endpoint,
-        mime=_text(_header(call, "x-goog-upload-header-content-type") or named.get("mimeType", named.get("mime_type"))),
-        display_name=_text(named.get("displayName", named.get("display_name"))),
-        declared_bytes=min(int(declared), _MOST_BYTES) if declared.isdigit() else None,
+        mime=said.mime,
+        display_name=said.display_name,
+        declared_bytes=said.size_bytes,
     )
     word = await call.served.io.call(call.served.spool.begin, upload)
-    query = f"upload_id={word}&upload_protocol=resumable"
     headers = [
-        ("x-goog-upload-url", f"{call.own_address}?{query}"),
-        ("x-goog-upload-status", "active"),
+        ("x-goog-upload-url", f"{call.own_address}?upload_id={word}&upload_protocol=resumable"),
+        (_STATUS, "active"),
         ("x-goog-upload-chunk-granularity", str(_GRANULARITY)),
     ]
     await answer(call.send, 200, b"", headers)
@@ -57,56 +57,59 @@ async def begin(call: Call) -> None:
 
 async def go_on(call: Call, word: str) -> None:
     """`upload`, `query`, `finalize`, `cancel`: by whoever knows the word."""
-    commands = _commands(call)
+    asked = command(call.headers)
     with call.served.spool.opened(word) as coming:
         if coming.upload.file is not None:
             await _told(call, coming)
-            return
-        if "upload" in commands and not await _appended(call, coming):
-            return
-        if "cancel" in commands:
+        elif asked is Command.START:
+            await refuse(call.send, 400, "this upload has begun already", "upload_command")
+        elif asked is Command.CANCEL:
             coming.cancel()
-            await answer(call.send, 200, b"", [("x-goog-upload-status", "cancelled")])
-        elif "finalize" in commands:
+            await answer(call.send, 200, b"", [(_STATUS, "cancelled")])
+        elif asked.uploads and not await _taken_in(call, coming):
+            return
+        elif asked.finalizes:
             await _finished(call, coming)
-        elif commands & {"upload", "query"}:
-            await answer(call.send, 200, b"", _progress(coming))
         else:
-            await refuse(call.send, 400, "no known X-Goog-Upload-Command", "upload_command")
+            await answer(call.send, 200, b"", _progress(coming))
 
 
-async def _appended(call: Call, coming: Coming) -> bool:
-    """Whether a chunk was taken in. What comes of one that breaks off stays: a `query` says how far it got."""
-    offset = _header(call, "x-goog-upload-offset")
-    at = coming.size_bytes
-    if not offset.isdigit() or int(offset) != at:
-        document = refusal(
-            400, f"the chunk is for offset {offset[:20]}, and {at} bytes are here", reason="upload_offset"
-        )
-        await answer_json(call.send, 400, document, _progress(coming))
+async def _taken_in(call: Call, coming: Coming) -> bool:
+    """Whether a chunk is in. What comes of one that breaks off stays: a `query` says how far it got.
+
+    The chunk that came last is taken once more: its sender may not have heard that it came.
+    """
+    here, length = coming.size_bytes, call.declared_bytes or 0
+    offset = number(header(call.headers, "x-goog-upload-offset"))
+    if offset is None or not offset <= here <= offset + length:
+        message = f"the chunk is for offset {'none' if offset is None else offset}, and {here} bytes are here"
+        await answer_json(call.send, 400, refusal(400, message, reason="upload_offset"), _progress(coming))
         return False
-    io, descriptor = call.served.io, os.open(coming.path, os.O_WRONLY)
-    try:
-        async for piece in bodies.pieces(call.receive, call.served.serving.deadlines, coming.most_bytes - at):
-            await io.call(_write, descriptor, piece)
-    finally:
-        os.close(descriptor)
+    io, deadlines, most = call.served.io, call.served.serving.deadlines, coming.most_bytes - offset
+    with coming.taking_in(offset) as write:
+        async for piece in bodies.pieces(call.receive, deadlines, most, coming.too_large):
+            await io.call(write, piece)
     return True
 
 
 async def _finished(call: Call, coming: Coming) -> None:
     """Brought to the service, or known to be there already; the answer describes it as the service does."""
-    upload, served = coming.upload, call.served
-    if upload.declared_bytes not in (None, coming.size_bytes):
-        message = f"{coming.size_bytes} bytes are here, and {upload.declared_bytes} were declared"
+    upload, here = coming.upload, coming.size_bytes
+    if upload.declared_bytes not in (None, here):
+        message = f"{here} bytes are here, and {upload.declared_bytes} were declared"
         await answer_json(call.send, 400, refusal(400, message, reason="upload_incomplete"), _progress(coming))
         return
-    with coming.path.open("rb") as file:
-        label = (upload.display_name or "")[:_LONGEST_NAME]
-        part = MediaPart(source=file, label=label, declared_mime=upload.mime)
-        mime = await served.io.call(_mime, call, part)
-        references = served.preflight.references(call.endpoint.account)
-        reference = await references.ensure(part, mime, tenant=upload.tenant)
+    try:
+        with coming.path.open("rb") as file:
+            part = MediaPart(source=file, label=upload.display_name or "", declared_mime=upload.mime)
+            mime = await call.served.io.call(_mime, call, part)
+            references = call.served.preflight.references(call.endpoint.account)
+            reference = await references.ensure(part, mime, tenant=upload.tenant)
+    except (InputError, FileProcessingFailed) as error:  # for good: told so, no client sends it again
+        coming.cancel()
+        status, document, after_s = of_error(error)
+        await answer_json(call.send, status, document, [(_STATUS, "cancelled"), *retry_after(after_s)])
+        return
     coming.end(reference.name)
     await _told(call, coming)
 
@@ -118,47 +121,27 @@ async def _told(call: Call, coming: Coming) -> None:
         return
     if coming.upload.display_name is not None:
         document = {**document, "displayName": coming.upload.display_name}
-    await answer_json(call.send, 200, {"file": document}, [("x-goog-upload-status", "final")])
+    await answer_json(call.send, 200, {"file": document}, [(_STATUS, "final")])
 
 
 def _mime(call: Call, part: MediaPart) -> str:
     """What the bytes are; of what nothing recognises, what the client calls it."""
-    known = call.served.preflight.identify(part)
-    if known.error is not None:
-        raise known.error
     declared = part.declared_mime
-    if known.mime is None:
+    with PartSource(part, max_bytes=call.served.settings.safety.max_file_bytes) as source:
+        window = Window(head=source.read_at(0, HEAD_BYTES), size=source.size_bytes, read_at=source.read_at)
+        known = identify_bytes(window, part, bytes).mime  # what text would be in UTF-8 is of no use here
+    if known is None:
         if declared is None:
             raise UnknownMediaType("nothing recognises these bytes; name their type")
         return declared
-    if (
-        declared is not None
-        and not agrees(declared, known.mime)
-        and call.endpoint.mime_mismatch is OnMimeMismatch.REJECT
-    ):
-        raise MimeMismatch(f"labelled {declared[:100]}; the bytes are {known.mime}", found=known.mime)
-    return known.mime
+    if declared is None or agrees(declared, known) or call.endpoint.mime_mismatch is not OnMimeMismatch.REJECT:
+        return known
+    raise MimeMismatch(f"labelled {declared}; the bytes are {known}", found=known)
 
 
-def _write(descriptor: int, piece: bytes) -> None:
-    os.lseek(descriptor, 0, os.SEEK_END)
-    view = memoryview(piece)
-    while view:
-        view = view[os.write(descriptor, view) :]
+def _too_much_said(most: int) -> BodyRefused:
+    return BodyRefused(413, f"an upload begins with no more than {most:,} bytes of JSON", "body_too_large")
 
 
 def _progress(coming: Coming) -> list[tuple[str, str]]:
-    return [("x-goog-upload-status", "active"), ("x-goog-upload-size-received", str(coming.size_bytes))]
-
-
-def _commands(call: Call) -> set[str]:
-    return {word.strip() for word in _header(call, "x-goog-upload-command").lower().split(",")}
-
-
-def _header(call: Call, name: str) -> str:
-    wanted = name.encode()
-    return next((value.decode("latin-1").strip() for key, value in call.headers if key == wanted), "")
-
-
-def _text(value: object) -> str | None:
-    return value[:_LONGEST_NAME] if isinstance(value, str) and value else None
+    return [(_STATUS, "active"), ("x-goog-upload-size-received", str(coming.size_bytes))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weighlock.service.keys import Forbidden, Keys, caller, hash_of, new_key
+from weighlock.service.keys import Caller, Forbidden, Keys, caller, hash_of, new_key
 from weighlock.settings.serving import ClientKey
 
 ONE, TWO = "wlk-one-0123456789", "wlk-two-0123456789"
@@ -105,3 +105,25 @@ def test_headers_of_ours_are_there_once_and_plain(headers: Headers) -> None:
 
 def test_a_session_is_carried() -> None:
     assert caller(APP, [(b"x-weighlock-session", b"run-7")], named=None, known=KNOWN).session == "run-7"
+
+
+@pytest.mark.parametrize(
+    ("keys", "client", "tenant", "endpoint", "still"),
+    [
+        (KEYS, "app", "acme", "bug_triage", True),
+        (KEYS, "app", "acme", "browser_agent", False),
+        (KEYS, "app", "acme", None, False),
+        (KEYS, "app", "initech", "bug_triage", False),
+        (KEYS, "agent", "agent", "browser_agent", True),
+        (KEYS, "nobody", "acme", "bug_triage", False),
+        (KEYS, "everybody", "default", None, False),
+        (Keys({}), "everybody", "default", None, True),
+        (Keys({}), "everybody", "default", "bug_triage", True),
+        (Keys({}), "everybody", "default", "gone", False),
+        (Keys({}), "app", "acme", "bug_triage", False),
+    ],
+)
+def test_who_was_let_in_once_is_let_in_for_the_same_while_the_settings_say_so(
+    keys: Keys, client: str, tenant: str, endpoint: str | None, still: bool
+) -> None:
+    assert keys.still(Caller(client=client, tenant=tenant, endpoint=endpoint), KNOWN) is still
