@@ -8,7 +8,7 @@ from serving import Served
 from weighlock.emulator import Emulator
 
 
-def started(served: Served, size: int | None, mime: str = "image/png", **more: str) -> str:
+def begun(served: Served, size: int | None, mime: str = "image/png", name: str | None = None, **more: str) -> Any:
     headers = {
         "x-goog-upload-protocol": "resumable",
         "x-goog-upload-command": "start",
@@ -16,7 +16,13 @@ def started(served: Served, size: int | None, mime: str = "image/png", **more: s
         **({} if size is None else {"x-goog-upload-header-content-length": str(size)}),
         **more,
     }
-    answer = served.http.post("/upload/v1beta/files", json={"file": {"display_name": "Köln 文件"}}, headers=headers)
+    file = {"display_name": "Köln 文件", **({} if name is None else {"name": name})}
+    return served.http.post("/upload/v1beta/files", json={"file": file}, headers=headers)
+
+
+def started(served: Served, size: int | None, mime: str = "image/png", name: str | None = None, **more: str) -> str:
+    """Where the upload goes on."""
+    answer = begun(served, size, mime, name, **more)
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-goog-upload-status"] == "active"
     return str(answer.headers["x-goog-upload-url"])
@@ -27,8 +33,11 @@ def sent(served: Served, url: str, data: bytes, offset: int, commands: str = "up
     return served.http.post(url, content=data, headers=headers)
 
 
-def uploaded(served: Served, data: bytes, mime: str = "image/png", **more: str) -> dict[str, Any]:
-    answer = sent(served, started(served, len(data), mime, **more), data, 0)
+def uploaded(
+    served: Served, data: bytes, mime: str = "image/png", name: str | None = None, **more: str
+) -> dict[str, Any]:
+    """The file, as it is described."""
+    answer = sent(served, started(served, len(data), mime, name, **more), data, 0)
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-goog-upload-status"] == "final"
     file: dict[str, Any] = answer.json()["file"]

@@ -17,8 +17,8 @@ from google.genai.errors import APIError
 import films
 import media
 from emulated import GRANULE, at, inline, user
-from sending import sent, started, uploaded, uploads
-from serving import GENERATE, MODEL, Served, client_yaml, serving
+from sending import begun, sent, started, uploaded, uploads
+from serving import GENERATE, MODEL, UPSTREAM_KEY, Served, client_yaml, serving
 from weighlock.emulator import Emulator
 
 YAML = f"default: {{model: {MODEL}}}\n"
@@ -153,6 +153,89 @@ def test_a_tenant_sees_its_own_files_and_learns_of_no_other(tmp_path: Path, emul
     assert sorted(name for page in pages for name in page) == sorted(names)
     assert [len(page) for page in pages] == [2, 1]
     assert own not in names
+
+
+def test_a_name_the_client_chose_is_its_files_for_that_tenant(tmp_path: Path, emulator: Emulator) -> None:
+    with two_tenants(tmp_path, emulator) as (served, acme, initech):
+        one = uploaded(served, media.picture((640, 480)), name="files/the-shot", **acme)
+        other = uploaded(served, media.picture((64, 48)), name="the-shot", **initech)
+        uri = f"https://{GOOGLE}/files/the-shot"
+
+        assert {one["name"], other["name"]} == {"files/the-shot"}
+        for key, size in ((acme, one["sizeBytes"]), (initech, other["sizeBytes"])):
+            described = served.http.get("/v1beta/files/the-shot", headers=key).json()
+            assert (described["name"], described["sizeBytes"]) == ("files/the-shot", size)
+            assert [file["name"] for file in served.http.get("/v1beta/files", headers=key).json()["files"]] == [
+                "files/the-shot"
+            ]
+            assert served.ask(GENERATE, "see", at(uri, "image/png"), headers=key).status_code == 200
+        again = begun(served, 10, name="the-shot", **acme)
+        assert again.status_code == 409
+        assert again.json()["error"]["status"] == "ALREADY_EXISTS"
+        emulator.clock.advance(72 * 3600)
+        assert served.ask(GENERATE, "see", at(uri, "image/png"), headers=acme).status_code == 200
+        assert served.http.get("/v1beta/files/the-shot", headers=acme).json()["state"] == "ACTIVE"
+        assert served.http.delete("/v1beta/files/the-shot", headers=acme).status_code == 200
+        assert served.http.get("/v1beta/files/the-shot", headers=acme).status_code == 403
+        assert uploaded(served, media.picture((70, 48)), name="the-shot", **acme)["name"] == "files/the-shot"
+
+
+def test_of_two_uploads_for_one_name_the_second_is_refused_when_it_ends(served: Served) -> None:
+    shots = [media.picture((64, 48 + number)) for number in range(2)]
+    urls = [begun(served, len(shot), name="the-shot").headers["x-goog-upload-url"] for shot in shots]
+
+    first, second = (sent(served, url, shot, 0) for url, shot in zip(urls, shots, strict=True))
+
+    assert first.json()["file"]["name"] == "files/the-shot"
+    assert (second.status_code, second.headers["x-goog-upload-status"]) == (409, "cancelled")
+    assert served.http.get("/v1beta/files/the-shot").json()["sizeBytes"] == str(len(shots[0]))
+
+
+def test_what_a_client_uploaded_outlives_the_requests_that_need_the_same_and_what_they_brought_does_not(
+    tmp_path: Path, emulator: Emulator
+) -> None:
+    after_request = "uploads: {delete_remote: after_request, inline_below: {developer: 1KB}}\n"
+    given, brought = media.picture((640, 480)), media.picture((600, 480))
+    with serving(tmp_path, emulator, YAML + after_request) as served:
+        name = uploaded(served, given)["name"]
+        for shot in (given, brought, given):
+            assert served.ask(GENERATE, "see", inline(shot, "image/png")).status_code == 200
+
+        assert uploads(emulator) == 2
+        assert [f"files/{one.name}" for one in emulator.files] == [name]
+        assert [one["name"] for one in served.http.get("/v1beta/files").json()["files"]] == [name]
+
+
+def test_a_file_is_deleted_under_every_name_it_has_at_the_service(served: Served) -> None:
+    file = uploaded(served, films.film(6.0, fps=5), "video/mp4")
+    served.emulator.clock.advance(72 * 3600)
+    served.ask(GENERATE, "see", at(file["uri"], "video/mp4"))
+    assert served.http.get(f"/v1beta/{file['name']}").json()["name"] == file["name"]
+    assert len(served.emulator.files) == 1
+
+    assert served.http.delete(f"/v1beta/{file['name']}").json() == {}
+
+    assert len(served.emulator.files) == 0
+
+
+def test_what_the_service_did_not_delete_may_be_deleted_again(served: Served) -> None:
+    file = uploaded(served, media.picture((64, 48)))
+    served.emulator.faults.set("return-400", on="files.delete", count=1)
+
+    assert served.http.delete(f"/v1beta/{file['name']}").status_code == 503
+    assert served.http.delete(f"/v1beta/{file['name']}").status_code == 200
+    assert len(served.emulator.files) == 0
+
+
+@pytest.mark.parametrize("path", ["files/{}", "files"])
+def test_a_service_that_does_not_say_is_no_sign_that_a_file_is_gone(served: Served, path: str) -> None:
+    name = uploaded(served, media.picture((64, 48)))["name"]
+    served.emulator.faults.set("return-500", on="files.get", count=1)
+
+    answer = served.http.get(f"/v1beta/{path}".format(name.removeprefix("files/")))
+
+    assert answer.status_code == 502
+    assert UPSTREAM_KEY not in answer.text
 
 
 GOOGLE = "generativelanguage.googleapis.com/v1beta"

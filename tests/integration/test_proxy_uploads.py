@@ -326,6 +326,8 @@ def test_a_service_that_begins_erases_what_nobody_may_go_on_with(tmp_path: Path,
         ({}, '{"file": {"displayName": "\\ud800"}}', "displayName"),
         ({}, f'{{"file": {{"displayName": "{"x" * 513}"}}}}', "512"),
         ({}, '{"file": {"mimeType": "x"}}', "media type"),
+        ({}, '{"file": {"name": "Üb/er"}}', "file.name"),
+        ({}, f'{{"file": {{"name": "{"x" * 41}"}}}}', "file.name"),
         ({}, "{", "JSON"),
     ],
 )

@@ -251,8 +251,13 @@ def demand_mime(mime: str) -> None:
         raise InputError(f"mime: {quoted(mime)} is no media type", mime=quoted(mime))
 
 
+def is_name(name: str) -> bool:
+    """Whether a file may be called so: `files/` and 1 to 40 of a-z, 0-9 and dashes, none at an end."""
+    return _NAME.fullmatch(name) is not None
+
+
 def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ConfigError(f"{quoted(name)} is no name of a file; one is files/ and up to 40 letters, digits, dashes")
     return name
 

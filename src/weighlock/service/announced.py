@@ -8,7 +8,7 @@ from typing import Any
 
 from weighlock.converters.json_text import loads
 from weighlock.converters.wire import malformed
-from weighlock.gemini.files import demand_mime
+from weighlock.gemini.files import demand_mime, is_name
 from weighlock.service.keys import Headers
 from weighlock.written import is_unicode
 
@@ -42,6 +42,8 @@ class Announced:
     mime: str | None
     """Without parameters."""
     display_name: str | None
+    name: str | None
+    """`files/…`, where the client chose one."""
     size_bytes: int | None
 
 
@@ -87,7 +89,10 @@ def announced(headers: Headers, body: bytes) -> Announced:
     size = header(headers, "x-goog-upload-header-content-length")
     if size and (size_bytes := number(size)) is None:
         raise malformed("X-Goog-Upload-Header-Content-Length", "is no number of bytes")
-    return Announced(mime=mime or None, display_name=display_name, size_bytes=size_bytes if size else None)
+    name = _text(file, "name")
+    if name is not None and not is_name(name := f"files/{name.removeprefix('files/')}"):
+        raise malformed("file.name", "is up to 40 of a-z, 0-9 and dashes, none at an end")
+    return Announced(mime=mime or None, display_name=display_name, name=name, size_bytes=size_bytes if size else None)
 
 
 def number(text: str) -> int | None:

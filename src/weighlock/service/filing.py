@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from weighlock.errors import ReferenceUnrecoverable
+from weighlock.gemini.errors import refusal
 from weighlock.request import Backend, Json, OpaquePart, Request, ToolResultPart, Uri
 from weighlock.service.announced import number
 from weighlock.service.answering import answer_json, refuse
 from weighlock.service.call import Call
 from weighlock.service.passing import relayed
 from weighlock.service.upstream import Ask
+from weighlock.uploads.entries import Entry
 
 _MOST_BYTES = 4 << 20
 _MOST_PAGE, _PAGE = 100, 10
@@ -31,23 +34,25 @@ async def files(call: Call) -> None:
         await refuse(call.send, 404, "the account is Vertex's, which has no Files API", "unknown_path")
         return
     name, method = call.route.name, call.route.method
-    if name is None:
-        await _listed(call) if call.method == "GET" else await _no_method(call)
+    if call.method not in (("GET",) if name is None else _METHODS.get(method, ())):
+        await refuse(call.send, 405, f"files take no {call.method}", "method")
         return
-    if call.method not in _METHODS.get(method, ()):
-        await _no_method(call)
-    elif not await call.served.io.call(_is_own, call, name):
+    if name is None:
+        await _listed(call)
+        return
+    own = await call.served.io.call(_own, call, name)
+    if own is None:
         await refuse(call.send, 403, _gone(name), "no_such_file")
     elif method == "download":
-        await relayed(call, "GET", f"{_url(call, name)}:download", None)
+        await relayed(call, "GET", f"{_url(call, own.name)}:download", None)
     elif call.method == "DELETE":
-        await _deleted(call, name)
+        await _deleted(call, own)
     else:
-        document = await described(call, name)
+        document = await described(call, own.name)
         if document is None:
             await refuse(call.send, 403, _gone(name), "no_such_file")
         else:
-            await answer_json(call.send, 200, document)
+            await answer_json(call.send, 200, {**document, "name": name})
 
 
 async def demand_own(call: Call, request: Request) -> None:
@@ -63,7 +68,7 @@ async def demand_own(call: Call, request: Request) -> None:
     if call.endpoint.account.backend is Backend.VERTEX:
         return
     for name in dict.fromkeys(_names_in(request)):
-        if not await call.served.io.call(_is_own, call, name):
+        if await call.served.io.call(_own, call, name) is None:
             raise ReferenceUnrecoverable(_gone(name), file=name)
 
 
@@ -97,10 +102,19 @@ def _uris_in(value: Json) -> Iterator[str]:
 
 
 async def described(call: Call, name: str) -> dict[str, Any] | None:
-    """A file as the service describes it; `None` where it has none of that name any more."""
+    """A file as the service describes it; `None` where it has none of that name any more.
+
+    Raises:
+        ServiceRefused: the service does not say.
+    """
     service = call.served.upstream.service(call.endpoint.account)
     async with call.served.upstream.send(service, Ask(method="GET", url=_url(call, name))) as found:
-        return await found.document(_MOST_BYTES) if found.status == 200 else None
+        if found.status == 200:
+            return await found.document(_MOST_BYTES)
+        if found.status in (403, 404):
+            return None
+        body = await found.read(_MOST_BYTES)
+        raise refusal(found.status, dict(found.headers), body, call.served.io.now(), service.hidden())
 
 
 async def _listed(call: Call) -> None:
@@ -110,41 +124,59 @@ async def _listed(call: Call) -> None:
         await refuse(call.send, 400, "pageSize is a whole number", "query")
         return
     most = min(size or _PAGE, _MOST_PAGE)
-    names = sorted(await call.served.io.call(_own_names, call))
-    page = [name for name in names if name > after]
-    documents = await call.served.io.gather([described(call, name) for name in page[:most]])
-    told: dict[str, Any] = {}
-    if found := [one for one in documents if one is not None]:
-        told["files"] = found
+    own = sorted(await call.served.io.call(_all_own, call))
+    page = [(name, there) for name, there in own if name > after]
+    documents = await call.served.io.gather([described(call, there) for _, there in page[:most]])
+    found = zip((name for name, _ in page), documents, strict=False)
+    told: dict[str, Any] = {"files": [{**one, "name": name} for name, one in found if one is not None]}
+    if not told["files"]:
+        told = {}
     if len(page) > most:
-        told["nextPageToken"] = page[most - 1]
+        told["nextPageToken"] = page[most - 1][0]
     await answer_json(call.send, 200, told)
 
 
-async def _deleted(call: Call, name: str) -> None:
-    references = call.served.preflight.references(call.endpoint.account)
-    missed = (await references.deleted([name])).missed
-    await call.served.io.call(references.forgotten, call.caller.tenant, name)
+async def _deleted(call: Call, own: _Own) -> None:
+    """At the service under every name it has there, and here."""
+    references, io = call.served.preflight.references(call.endpoint.account), call.served.io
+    names = await io.call(references.registry.names, own.entry.key, io.now())
+    missed = (await references.deleted(dict.fromkeys([own.name, *names]))).missed
     if missed:
-        await refuse(call.send, 503, f"the service could not be reached to delete {name}", "not_deleted")
-    else:
-        await answer_json(call.send, 200, {})
+        await refuse(call.send, 503, "the service did not delete it; try again later", "not_deleted")
+        return
+    await io.call(references.forgotten, own.entry)
+    await answer_json(call.send, 200, {})
 
 
-async def _no_method(call: Call) -> None:
-    await refuse(call.send, 405, f"files take no {call.method}", "method")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """A file of the tenant's."""
+
+    entry: Entry
+    name: str
+    """At the service, now."""
 
 
-def _is_own(call: Call, name: str) -> bool:
+def _own(call: Call, name: str) -> _Own | None:
+    """The file the tenant means by a name: whatever came in its place, where it had to be uploaded again."""
     references = call.served.preflight.references(call.endpoint.account)
-    known = references.registry.by_name(references.account, call.caller.tenant, name, call.served.io.now())
-    return known is not None and known.remote is not None
+    entry = references.registry.by_name(references.account, call.caller.tenant, name, call.served.io.now())
+    return _Own(entry=entry, name=entry.remote.name) if entry is not None and entry.remote is not None else None
 
 
-def _own_names(call: Call) -> list[str]:
+def _all_own(call: Call) -> list[tuple[str, str]]:
+    """Name by name, those at the service beside them."""
     references, now = call.served.preflight.references(call.endpoint.account), call.served.io.now()
-    entries = references.registry.entries(now, account=references.account, tenant=call.caller.tenant)
-    return [one.remote.name for one in entries if one.remote is not None and one.usable(now) is not None]
+    registry, account, tenant = references.registry, references.account, call.caller.tenant
+    entries, chosen = registry.entries(now, account=account, tenant=tenant), references.chosen.of(account, tenant)
+    there = [(one.key, one.remote.name) for one in entries if one.remote is not None and one.usable(now) is not None]
+    return [(chosen.get(key, name), name) for key, name in there]
+
+
+def is_taken(call: Call, name: str) -> bool:
+    """Whether the tenant has a file of that name."""
+    own, now = _own(call, name), call.served.io.now()
+    return own is not None and own.entry.usable(now) is not None
 
 
 def _url(call: Call, name: str) -> str:

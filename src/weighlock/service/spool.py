@@ -40,6 +40,8 @@ class Upload:
     mime: str | None
     display_name: str | None
     declared_bytes: int | None
+    name: str | None = None
+    """What the client wants to call it."""
     file: str | None = None
     """Its name at the service, once it is there."""
 

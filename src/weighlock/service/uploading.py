@@ -6,6 +6,8 @@ uploaded it already, and how to send it once more should the service break off: 
 
 from __future__ import annotations
 
+from typing import Any
+
 from weighlock.errors import FileProcessingFailed, InputError, MimeMismatch, UnknownMediaType
 from weighlock.mime import HEAD_BYTES, Window, agrees
 from weighlock.planning.identify import identify_bytes
@@ -15,7 +17,7 @@ from weighlock.service.announced import Command, announced, command, demand_resu
 from weighlock.service.answering import answer, answer_json, refuse, retry_after
 from weighlock.service.bodies import BodyRefused
 from weighlock.service.call import Call
-from weighlock.service.filing import described
+from weighlock.service.filing import described, is_taken
 from weighlock.service.refusals import of_error, refusal
 from weighlock.service.spool import Coming, Upload
 from weighlock.settings import OnMimeMismatch
@@ -38,12 +40,16 @@ async def begin(call: Call) -> None:
     deadlines = call.served.serving.deadlines
     body = await bodies.whole(call.receive, deadlines, _MOST_START_BYTES, call.declared_bytes, _too_much_said)
     said = announced(call.headers, body)
+    if said.name is not None and await call.served.io.call(is_taken, call, said.name):
+        await answer_json(call.send, 409, _taken(said.name))
+        return
     upload = Upload(
         tenant=call.caller.tenant,
         client=call.caller.client,
         endpoint=call.caller.endpoint,
         mime=said.mime,
         display_name=said.display_name,
+        name=said.name,
         declared_bytes=said.size_bytes,
     )
     word = await call.served.io.call(call.served.spool.begin, upload)
@@ -110,18 +116,26 @@ async def _finished(call: Call, coming: Coming) -> None:
         status, document, after_s = of_error(error)
         await answer_json(call.send, status, document, [(_STATUS, "cancelled"), *retry_after(after_s)])
         return
+    io, name = call.served.io, upload.name or reference.name
+    is_free = await io.call(references.chosen.choose, reference.key, name, io.now())
+    await references.release([reference])
+    if not is_free:
+        coming.cancel()
+        await answer_json(call.send, 409, _taken(name), [(_STATUS, "cancelled")])
+        return
     coming.end(reference.name)
     await _told(call, coming)
 
 
 async def _told(call: Call, coming: Coming) -> None:
-    document = await described(call, coming.upload.file or "")
+    upload = coming.upload
+    document = await described(call, upload.file or "")
     if document is None:
         await refuse(call.send, 404, "the file is gone", "file_gone")
         return
-    if coming.upload.display_name is not None:
-        document = {**document, "displayName": coming.upload.display_name}
-    await answer_json(call.send, 200, {"file": document}, [(_STATUS, "final")])
+    said = {"name": upload.name, "displayName": upload.display_name}
+    told = {**document, **{field: value for field, value in said.items() if value is not None}}
+    await answer_json(call.send, 200, {"file": told}, [(_STATUS, "final")])
 
 
 def _mime(call: Call, part: MediaPart) -> str:
@@ -137,6 +151,13 @@ def _mime(call: Call, part: MediaPart) -> str:
     if declared is None or agrees(declared, known) or call.endpoint.mime_mismatch is not OnMimeMismatch.REJECT:
         return known
     raise MimeMismatch(f"labelled {declared}; the bytes are {known}", found=known)
+
+
+def _taken(name: str) -> Any:
+    """As the service says it."""
+    document = refusal(409, f"Requested entity already exists: {name}", reason="name_taken")
+    document["error"]["status"] = "ALREADY_EXISTS"
+    return document
 
 
 def _too_much_said(most: int) -> BodyRefused:

@@ -19,6 +19,7 @@ from weighlock.gemini.http import Service
 from weighlock.io import Io
 from weighlock.request import MediaPart
 from weighlock.uploads.bringing import Bringing, Deleted, Progress, Told, Wanted
+from weighlock.uploads.chosen import Chosen
 from weighlock.uploads.copies import Copies
 from weighlock.uploads.entries import Entry, Key, Lease, Remote
 from weighlock.uploads.owners import new_owner
@@ -69,7 +70,7 @@ class References:
             ConfigError: on Vertex, which has no files.
         """
         self.io, self.files, self.registry, self.account = io, Files(service), registry, account
-        self._storage = Storage(registry.file)
+        self._storage, self.chosen = Storage(registry.file), Chosen(registry.file)
         self.policy = policy or UploadPolicy()
         self._copies, self._max_bytes = copies, max_bytes
         self._bringing = Bringing(io, self.files, registry, service.target, self.policy, copies)
@@ -158,13 +159,11 @@ class References:
         """Deletes files at the service. What it could not reach ends by itself."""
         return await self._bringing.deleted(self.account, names)
 
-    def forgotten(self, tenant: str, name: str) -> None:
-        """Erases what is kept here of the content a file of the tenant's has: its owner wants it gone."""
-        entry = self.registry.by_name(self.account, tenant, name, self.io.now())
-        if entry is not None:
-            if self._copies is not None:
-                self._copies.drop(entry.key)
-            self.registry.forget(entry.key)
+    def forgotten(self, entry: Entry) -> None:
+        """Erases what is kept here of a content: its owner wants it gone."""
+        if self._copies is not None:
+            self._copies.drop(entry.key)
+        self.registry.forget(entry.key)
 
     # ---- one for all who ask
 

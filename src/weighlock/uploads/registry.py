@@ -87,6 +87,16 @@ MIGRATIONS = (
         held_until REAL NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE chosen (
+        account TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        content INTEGER NOT NULL REFERENCES contents ON DELETE CASCADE,
+        PRIMARY KEY (account, tenant, name)
+    ) WITHOUT ROWID;
+    CREATE INDEX chosen_for ON chosen (content);
+    """,
 )
 
 
@@ -112,13 +122,21 @@ class Registry:
             return entry_of(sql, content_row(sql, key), now)
 
     def by_name(self, account: str, tenant: str, name: str, now: datetime) -> Entry | None:
-        """The content a file of this name has, or had once."""
+        """The content a file of this name has, or had once, or that the tenant calls so."""
         with self.file.reading() as sql:
             found = sql.execute(
                 "SELECT contents.* FROM remotes JOIN contents ON contents.id = content "
                 "WHERE remotes.account = ? AND tenant = ? AND name = ?",
                 (account, tenant, name),
             ).fetchone()
+            found = (
+                found
+                or sql.execute(
+                    "SELECT contents.* FROM chosen JOIN contents ON contents.id = content "
+                    "WHERE chosen.account = ? AND chosen.tenant = ? AND name = ?",
+                    (account, tenant, name),
+                ).fetchone()
+            )
             return entry_of(sql, found, now)
 
     def is_others(self, account: str, tenant: str, name: str) -> bool:

@@ -93,17 +93,24 @@ class Storage:
         return held
 
     def let_go(self, held: str, now: datetime) -> list[str]:
-        """Ends a hold. The names of the content's files, where it was the last one: nobody refers to them any more."""
+        """Ends a hold. The names of the content's files, where it was the last one: nobody refers to them any more.
+
+        Whoever was given a file by name may.
+        """
         with self._file.writing() as sql:
             row = sql.execute("SELECT content FROM holds WHERE id = ?", (held,)).fetchone()
             sql.execute("DELETE FROM holds WHERE id = ?", (held,))
-            if row is None or _is_held(sql, row["content"], now):
+            if row is None or _is_held(sql, row["content"], now) or _is_given(sql, row["content"]):
                 return []
             rows = sql.execute(
                 "SELECT name FROM remotes WHERE content = ? AND NOT deleted", (row["content"],)
             ).fetchall()
             sql.execute("UPDATE remotes SET given_up = 1 WHERE content = ?", (row["content"],))
         return [one["name"] for one in rows]
+
+
+def _is_given(sql: sqlite3.Connection, content: int) -> bool:
+    return sql.execute("SELECT 1 FROM chosen WHERE content = ?", (content,)).fetchone() is not None
 
 
 def _is_held(sql: sqlite3.Connection, content: int, now: datetime) -> bool:
