@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -143,16 +144,41 @@ def test_an_account_without_room_says_so_as_the_service_would(tmp_path: Path, em
 # ---- the client
 
 
-def test_what_came_of_a_chunk_whose_client_left_is_gone_on_from(served: Served) -> None:
-    data = noise(3 * GRANULE)
-    url = started(served, len(data), "video/mp4")
+@contextmanager
+def left_behind(url: str, data: bytes, count: int) -> Iterator[None]:
+    """Of a whole upload in one chunk the first bytes are sent; then the client leaves."""
     parts = urlsplit(url)
     head = (
         f"POST {parts.path}?{parts.query} HTTP/1.1\r\nhost: {parts.netloc}\r\nx-goog-upload-command: upload, finalize"
         f"\r\nx-goog-upload-offset: 0\r\ncontent-length: {len(data)}\r\n\r\n"
     )
     with socket.create_connection((parts.hostname or "", parts.port or 0)) as client:
-        client.sendall(head.encode() + data[: 2 * GRANULE])
+        client.sendall(head.encode() + data[:count])
+        yield
+
+
+def test_a_file_arrives_though_its_client_left_with_the_last_byte_and_its_name_may_be_asked_for(served: Served) -> None:
+    data = noise(GRANULE)
+    url = started(served, len(data), "video/mp4")
+    with left_behind(url, data, len(data)):
+        pass
+    until = time.monotonic() + 10
+    while True:
+        told = served.http.post(url, headers={"x-goog-upload-command": "query"})
+        if told.headers.get("x-goog-upload-status") == "final":
+            break
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+    assert stored(served.emulator) == [hashlib.sha256(data).hexdigest()]
+    assert served.http.get(f"/v1beta/{told.json()['file']['name']}").status_code == 200
+    assert uploads(served.emulator) == 1
+
+
+def test_what_came_of_a_chunk_whose_client_left_is_gone_on_from(served: Served) -> None:
+    data = noise(3 * GRANULE)
+    url = started(served, len(data), "video/mp4")
+    with left_behind(url, data, 2 * GRANULE):
         until = time.monotonic() + 10
         while sum(one.stat().st_size for one in spooled(served) if one.suffix == ".part") < GRANULE:
             assert time.monotonic() < until

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,9 +15,11 @@ import pytest
 
 from weighlock.errors import StateUnavailable
 from weighlock.gemini.files import FileState, RemoteFile
+from weighlock.state import StateFile
+from weighlock.uploads.chosen import Chosen
 from weighlock.uploads.entries import FAILURE_KEPT_S, LEASE_S, Entry, Key, Lease
 from weighlock.uploads.owners import is_dead, new_owner
-from weighlock.uploads.registry import MARGIN_S, Registry
+from weighlock.uploads.registry import MARGIN_S, MIGRATIONS, Registry
 from weighlock.uploads.upkeep import due
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -296,3 +299,39 @@ def test_what_none_of_ours_wrote_is_a_damaged_file(tmp_path: Path, damage: str) 
     for look in (Registry.find, Registry.entries):
         with pytest.raises(StateUnavailable, match=r"uploads\.db: .*; move it away"):
             look(Registry(path), *((KEY, NOW) if look is Registry.find else (NOW,)))
+
+
+def test_a_content_is_found_by_the_name_its_tenant_chose_and_by_no_other_tenant(registry: Registry) -> None:
+    other = replace(KEY, sha256="6" * 64)
+    for key, name in ((KEY, "files/w1"), (other, "files/w2")):
+        registry.record(claimed(registry, key=key), file(name), NOW, 0.5)
+    chosen = Chosen(registry.file)
+
+    assert chosen.choose(KEY, "files/mine", NOW)
+    assert chosen.choose(KEY, "files/mine", NOW)
+    assert not chosen.choose(other, "files/mine", NOW)
+    assert not chosen.choose(replace(KEY, tenant="b"), "files/mine", NOW)  # it has no such content
+    entry = registry.by_name("acme", "a", "files/mine", NOW)
+    assert entry is not None
+    assert entry.key == KEY
+    assert registry.by_name("acme", "b", "files/mine", NOW) is None
+    assert registry.by_name("elsewhere", "a", "files/mine", NOW) is None
+    assert chosen.of("acme", "a") == {KEY: "files/mine"}
+
+    assert chosen.choose(other, "files/mine", after(48 * 3600))  # what it was has ended
+    registry.forget(other)
+    assert registry.by_name("acme", "a", "files/mine", NOW) is None
+
+
+def test_a_registry_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    first = StateFile(tmp_path / "uploads.db", MIGRATIONS[:1])
+    with first.writing() as sql:
+        sql.execute("INSERT INTO secret VALUES (1, ?)", (b"s" * 32,))
+    first.close()
+
+    registry = Registry(tmp_path / "uploads.db")
+    registry.record(claimed(registry), file(), NOW, 0.5)
+
+    assert registry.secret == b"s" * 32
+    assert Chosen(registry.file).choose(KEY, "files/mine", NOW)
+    registry.close()
