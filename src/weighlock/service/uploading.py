@@ -6,6 +6,7 @@ uploaded it already, and how to send it once more should the service break off: 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from weighlock.errors import FileProcessingFailed, InputError, MimeMismatch, UnknownMediaType
@@ -14,7 +15,7 @@ from weighlock.planning.identify import identify_bytes
 from weighlock.request import Backend, MediaPart
 from weighlock.service import bodies
 from weighlock.service.announced import Command, announced, command, demand_resumable, header, number
-from weighlock.service.answering import answer, answer_json, refuse, retry_after
+from weighlock.service.answering import answer, answer_json, refuse
 from weighlock.service.bodies import BodyRefused
 from weighlock.service.call import Call
 from weighlock.service.filing import described, is_taken
@@ -26,6 +27,7 @@ from weighlock.uploads.source import PartSource
 _GRANULARITY = 256 * 1024
 _MOST_START_BYTES = 64 * 1024
 _STATUS = "x-goog-upload-status"
+_CANCELLED = ((_STATUS, "cancelled"),)
 
 
 async def begin(call: Call) -> None:
@@ -61,27 +63,41 @@ async def begin(call: Call) -> None:
     await answer(call.send, 200, b"", headers)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An answer. Sent once nobody is at the upload: its client may go on with it in another process at once."""
+
+    status: int
+    document: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
 async def go_on(call: Call, word: str) -> None:
     """`upload`, `query`, `finalize`, `cancel`: by whoever knows the word."""
     asked = command(call.headers)
     with call.served.spool.opened(word) as coming:
-        if coming.upload.file is not None:
-            await _told(call, coming)
-        elif asked is Command.START:
-            await refuse(call.send, 400, "this upload has begun already", "upload_command")
-        elif asked is Command.CANCEL:
-            coming.cancel()
-            await answer(call.send, 200, b"", [(_STATUS, "cancelled")])
-        elif asked.uploads and not await _taken_in(call, coming):
-            return
-        elif asked.finalizes:
-            await _finished(call, coming)
-        else:
-            await answer(call.send, 200, b"", _progress(coming))
+        said = await _gone_on(call, coming, asked)
+    if said.document is None:
+        await answer(call.send, said.status, b"", said.headers)
+    else:
+        await answer_json(call.send, said.status, said.document, said.headers)
 
 
-async def _taken_in(call: Call, coming: Coming) -> bool:
-    """Whether a chunk is in. What comes of one that breaks off stays: a `query` says how far it got.
+async def _gone_on(call: Call, coming: Coming, asked: Command) -> _Said:
+    if coming.upload.file is not None:
+        return await _told(call, coming)
+    if asked is Command.START:
+        return _Said(400, refusal(400, "this upload has begun already", reason="upload_command"))
+    if asked is Command.CANCEL:
+        coming.cancel()
+        return _Said(200, None, _CANCELLED)
+    if asked.uploads and (refused := await _taken_in(call, coming)) is not None:
+        return refused
+    return await _finished(call, coming) if asked.finalizes else _Said(200, None, _progress(coming))
+
+
+async def _taken_in(call: Call, coming: Coming) -> _Said | None:
+    """Why a chunk is not in. What comes of one that breaks off stays: a `query` says how far it got.
 
     The chunk that came last is taken once more: its sender may not have heard that it came.
     """
@@ -89,53 +105,48 @@ async def _taken_in(call: Call, coming: Coming) -> bool:
     offset = number(header(call.headers, "x-goog-upload-offset"))
     if offset is None or not offset <= here <= offset + length:
         message = f"the chunk is for offset {'none' if offset is None else offset}, and {here} bytes are here"
-        await answer_json(call.send, 400, refusal(400, message, reason="upload_offset"), _progress(coming))
-        return False
+        return _Said(400, refusal(400, message, reason="upload_offset"), _progress(coming))
     io, deadlines, most = call.served.io, call.served.serving.deadlines, coming.most_bytes - offset
     with coming.taking_in(offset) as write:
         async for piece in bodies.pieces(call.receive, deadlines, most, coming.too_large):
             await io.call(write, piece)
-    return True
+    return None
 
 
-async def _finished(call: Call, coming: Coming) -> None:
+async def _finished(call: Call, coming: Coming) -> _Said:
     """Brought to the service, or known to be there already; the answer describes it as the service does."""
     upload, here = coming.upload, coming.size_bytes
     if upload.declared_bytes not in (None, here):
         message = f"{here} bytes are here, and {upload.declared_bytes} were declared"
-        await answer_json(call.send, 400, refusal(400, message, reason="upload_incomplete"), _progress(coming))
-        return
+        return _Said(400, refusal(400, message, reason="upload_incomplete"), _progress(coming))
+    references = call.served.preflight.references(call.endpoint.account)
     try:
         with coming.path.open("rb") as file:
             part = MediaPart(source=file, label=upload.display_name or "", declared_mime=upload.mime)
             mime = await call.served.io.call(_mime, call, part)
-            references = call.served.preflight.references(call.endpoint.account)
             reference = await references.ensure(part, mime, tenant=upload.tenant)
     except (InputError, FileProcessingFailed) as error:  # for good: told so, no client sends it again
         coming.cancel()
-        status, document, after_s = of_error(error)
-        await answer_json(call.send, status, document, [(_STATUS, "cancelled"), *retry_after(after_s)])
-        return
+        status, document, _ = of_error(error)
+        return _Said(status, document, _CANCELLED)
     io, name = call.served.io, upload.name or reference.name
     is_free = await io.call(references.chosen.choose, reference.key, name, io.now())
     await references.release([reference])
     if not is_free:
         coming.cancel()
-        await answer_json(call.send, 409, _taken(name), [(_STATUS, "cancelled")])
-        return
+        return _Said(409, _taken(name), _CANCELLED)
     coming.end(reference.name)
-    await _told(call, coming)
+    return await _told(call, coming)
 
 
-async def _told(call: Call, coming: Coming) -> None:
+async def _told(call: Call, coming: Coming) -> _Said:
     upload = coming.upload
     document = await described(call, upload.file or "")
     if document is None:
-        await refuse(call.send, 404, "the file is gone", "file_gone")
-        return
+        return _Said(404, refusal(404, "the file is gone", reason="file_gone"))
     said = {"name": upload.name, "displayName": upload.display_name}
     told = {**document, **{field: value for field, value in said.items() if value is not None}}
-    await answer_json(call.send, 200, {"file": told}, [(_STATUS, "final")])
+    return _Said(200, {"file": told}, ((_STATUS, "final"),))
 
 
 def _mime(call: Call, part: MediaPart) -> str:
@@ -164,5 +175,5 @@ def _too_much_said(most: int) -> BodyRefused:
     return BodyRefused(413, f"an upload begins with no more than {most:,} bytes of JSON", "body_too_large")
 
 
-def _progress(coming: Coming) -> list[tuple[str, str]]:
-    return [(_STATUS, "active"), ("x-goog-upload-size-received", str(coming.size_bytes))]
+def _progress(coming: Coming) -> tuple[tuple[str, str], ...]:
+    return (_STATUS, "active"), ("x-goog-upload-size-received", str(coming.size_bytes))
