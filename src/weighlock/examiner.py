@@ -138,11 +138,15 @@ class Examiner:
         """
         workers = self.settings.safety.workers
         waiting: deque[Examined | Future[Examined]] = deque()
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
+        pool: ThreadPoolExecutor | None = None
         try:
             for part in parts:
                 known, unseen = self._look(part)
-                waiting.append(known if unseen is None else pool.submit(self._probe, part, known, unseen))
+                if unseen is None:
+                    waiting.append(known)
+                else:
+                    pool = pool or ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
+                    waiting.append(pool.submit(self._probe, part, known, unseen))
                 while waiting and (len(waiting) > workers * _AHEAD or not _pending(waiting[0])):
                     yield _answer(waiting.popleft())
             while waiting:
@@ -151,7 +155,8 @@ class Examiner:
             self.close()  # else the shutdown below would wait for what is being probed
             raise
         finally:
-            pool.shutdown(cancel_futures=True)
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
 
     def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
         """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""

@@ -7,11 +7,11 @@ and for coroutines; `preflight.py` is its face for both.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from weighlock.answers import Answers
 from weighlock.converters.formats import written
@@ -21,7 +21,7 @@ from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
 from weighlock.io import Io
 from weighlock.opened import Opened
-from weighlock.passage import Passage, Stages, with_count
+from weighlock.passage import Passage, Stages, new_id, with_count
 from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.sharper import sharper
 from weighlock.prepared import PreparedRequest, Receipt
@@ -70,7 +70,7 @@ class Line(Weigher):
     ) -> PreparedRequest:
         scales, stages = self._scales_to_hold(request, asked), Stages(io)
         passage = Passage(
-            id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages, holds=holds, refuses=refuses
+            id=new_id(now := io.now()), at=now, asked=asked, scales=scales, stages=stages, holds=holds, refuses=refuses
         )
         try:
             with stages("look"):
@@ -98,11 +98,11 @@ class Line(Weigher):
 
     def _scales_to_hold(self, request: Request, asked: Asked) -> Scales:
         """With the answer that is to be expected, where nobody says how long it will be."""
-        scales = self._scales_for(request, asked)
-        if asked.output_tokens is None and scales.endpoint.output_tokens.expected is None:
-            expected = self._answers.expected(scales.endpoint.name, scales.rules.model)
-            return scales if expected is None else self._scales_for(request, replace(asked, output_tokens=expected))
-        return scales
+        endpoint = self.settings.endpoint(asked.endpoint)
+        if asked.output_tokens is None and endpoint.output_tokens.expected is None:
+            expected = self._answers.expected(endpoint.name, asked.model or request.model or endpoint.model)
+            asked = asked if expected is None else replace(asked, output_tokens=expected)
+        return self._scales_for(request, asked)
 
     async def _looked(self, io: Io, request: Request, scales: Scales) -> Looked:
         if any(request.media()):
@@ -129,7 +129,7 @@ class Line(Weigher):
             return None  # what is only observed is worth no round trip in front of the user's request
         accounts, sent = self._opened.accounts(io), looked.screened.request
         try:
-            for report in (plan.before, plan.after):
+            for report in (plan.before,) if plan.after is plan.before else (plan.before, plan.after):
                 told = await counted(report, sent, passage.scales, accounts, passage.asked.tenant)
                 if told is not report:
                     passage.demand_counted(told)
@@ -197,23 +197,30 @@ class Line(Weigher):
     async def _settled(
         self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None, partial: bool
     ) -> Receipt:
-        ledger = self._opened.ledger(io)
-        try:
-            if error is not None and costs_nothing(error):
-                await ledger.release(ready.reservation)
-                receipt = ready.receipt.with_codes("refused_by_service")
-                self._witnesses.tell(receipt, ready.asked)
-                return receipt
-            sent, held = ready.receipt.fitted.after, ready.reservation.need
-            bill = bill_of(answer, sent, ready.scales, held, partial=partial)
-            note = {"estimated": "yes"} if bill.estimated else {}
-            settled = await ledger.commit(ready.reservation, bill.spent, note=note)
-            receipt = ready.receipt.with_bill(bill, settled.underestimated)
-            if not bill.estimated:
-                self._answers.tell(ready.scales.endpoint.name, ready.scales.rules.model, bill.usage.output)
-        finally:
-            await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
-        self._witnesses.tell(receipt, ready.asked)
+        ledger, held = self._opened.ledger(io), ready.reservation
+        if error is not None and costs_nothing(error):
+            return await self._ended(io, ready, ready.receipt.with_codes("refused_by_service"), ledger.release(held))
+        bill = bill_of(answer, ready.receipt.fitted.after, ready.scales, held.need, partial=partial)
+        if not bill.estimated and ready.ending.receipt is None:
+            self._answers.tell(ready.scales.endpoint.name, ready.scales.model, bill.usage.output)
+        receipt = ready.receipt.with_bill(bill, held.over(bill.spent))
+        note = {"estimated": "yes"} if bill.estimated else {}
+        return await self._ended(io, ready, receipt, ledger.commit(held, bill.spent, note=note))
+
+    async def _ended(
+        self, io: Io, ready: PreparedRequest, receipt: Receipt, booked: Coroutine[Any, Any, object]
+    ) -> Receipt:
+        """The receipt it ended with first. Broken off here, it is ended and told of all the same."""
+        with closing(booked):
+            if (first := ready.ending.first(receipt)) is not receipt:
+                return first
+            try:
+                await booked
+            finally:
+                try:
+                    await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
+                finally:
+                    self._witnesses.tell(receipt, ready.asked)
         return receipt
 
     async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
@@ -231,11 +238,8 @@ class Line(Weigher):
         return replace(ready, request=request, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
-        try:
-            await self._opened.ledger(io).release(ready.reservation)
-        finally:
-            await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
-        self._witnesses.tell(ready.receipt.with_codes("not_sent"), ready.asked)
+        released = self._opened.ledger(io).release(ready.reservation)
+        await self._ended(io, ready, ready.receipt.with_codes("not_sent"), released)
 
     async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The first way that fits, and is sharper."""

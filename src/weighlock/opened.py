@@ -27,15 +27,16 @@ class Opened:
         self._store: Store | None = None
 
     def accounts(self, io: Io) -> Accounts:
-        from weighlock.accounts import Accounts
+        if (known := self._accounts.get(id(io))) is None:
+            from weighlock.accounts import Accounts
 
-        known = self._accounts.get(id(io))
-        return known or self._accounts.setdefault(id(io), Accounts(self._settings, io, self.registry))
+            known = self._accounts.setdefault(id(io), Accounts(self._settings, io, self.registry))
+        return known
 
     def ledger(self, io: Io) -> Ledger:
-        from weighlock.budgets.ledger import Ledger
-
         if (known := self._ledgers.get(id(io))) is None:
+            from weighlock.budgets.ledger import Ledger
+
             known = Ledger(io, self.store(), on_failure=self._settings.state.on_failure)
             known = self._ledgers.setdefault(id(io), known)
         return known

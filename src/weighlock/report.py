@@ -14,9 +14,10 @@ from weighlock.media.facts import AudioFacts, DocumentFacts, ImageFacts, PageRun
 from weighlock.media.text import TextRule
 from weighlock.media.tokens import weakest
 from weighlock.planning.admit import Decision, LimitCheck, Verdict
+from weighlock.planning.cost import Prices, Unpriced
 from weighlock.planning.knobs import Advice
 from weighlock.planning.screen import Screening
-from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality
+from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality, cost_of
 from weighlock.request import Backend, MediaResolution, Modality
 from weighlock.screening_report import screening_dict
 
@@ -60,8 +61,7 @@ class Report:
 
     scale: Scale
     parts: tuple[Weighed, ...]
-    costs: tuple[CostRange | None, ...]
-    """One a part, input only."""
+    prices: Prices | Unpriced
     tokens: Mapping[Modality, Tally]
     cost: CostRange | None
     verdict: Verdict
@@ -79,6 +79,11 @@ class Report:
     """What text costs here, to tell what media hidden in a tool's text would have cost as such."""
     counted: Counted | None = None
     """What the service was asked before the verdict; `None` where it was not."""
+
+    @property
+    def costs(self) -> tuple[CostRange | None, ...]:
+        """One a part, input only."""
+        return tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in self.parts)
 
     @property
     def total(self) -> Tally:

@@ -21,7 +21,7 @@ from weighlock.planning.limits import Limits
 from weighlock.planning.load import Load
 from weighlock.planning.placement import refused_inline
 from weighlock.planning.screen import Policy
-from weighlock.planning.weigh import CostRange, Examined, Weighed, by_modality, cost_of, refused_together, weigh
+from weighlock.planning.weigh import CostRange, Examined, Weighed, cost_of, refused_together, weigh
 from weighlock.pricing import prices_for, upcoming_change
 from weighlock.report import Report, Scale
 from weighlock.request import Backend, Clip, Content, MediaPart, MediaResolution, Modality
@@ -156,7 +156,7 @@ class Scales:
         return Report(
             scale=self.scale,
             parts=tuple(parts),
-            costs=tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in parts),
+            prices=self.prices,
             tokens=load.tokens,
             cost=cost,
             verdict=verdict,

@@ -277,11 +277,12 @@ class Weigher:
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
         tier = _tier(request) if asked.tier is ServiceTier.STANDARD else asked.tier
-        return self.scales(replace(asked, model=asked.model or request.model, tier=tier))
+        return self._scales(_told(asked, model=asked.model or request.model, tier=tier))
 
     def _screened(self, request: Request, scales: Scales) -> Screened:
         screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
-        screening = replace(screening, findings=self._timed(screening.findings))
+        if screening.findings:
+            screening = replace(screening, findings=self._timed(screening.findings))
         return Screened(request=rewritten(request, screening), screening=screening)
 
     def _timed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -293,6 +294,8 @@ class Weigher:
             and one.medium.error is None
             and one.medium.modality in (Modality.AUDIO, Modality.VIDEO)
         ][:_MOST_TIMED]
+        if not removed:
+            return tuple(findings)
         seconds = dict(zip(map(id, removed), self._examiner.seconds([one.part for one in removed]), strict=True))
         return tuple(replace(one, seconds=seconds[id(one)]) if id(one) in seconds else one for one in findings)
 
@@ -331,9 +334,12 @@ class Weigher:
         Raises:
             ConfigError: no such endpoint.
         """
-        asked = asked or Asked()
-        day = asked.on or datetime.now(UTC).date()
-        return self._scales(replace(asked, on=day, tenant=DEFAULT_TENANT, session=None))
+        return self._scales(_told(asked or Asked()))
+
+
+def _told(asked: Asked, **also: Any) -> Asked:
+    """What scales depend on: the day, and nobody's name."""
+    return replace(asked, on=asked.on or datetime.now(UTC).date(), tenant=DEFAULT_TENANT, session=None, **also)
 
 
 def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:

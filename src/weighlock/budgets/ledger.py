@@ -202,12 +202,11 @@ class Ledger:
             raise
         if owed:
             self._owe(_SETTLED, reservation.id, book)
-        over = {metric: amount - reservation.need.get(metric, 0) for metric, amount in used.items()}
         return Settled(
             id=reservation.id,
             state=state,
             used=used,
-            underestimated={metric: amount for metric, amount in over.items() if amount > 0},
+            underestimated=reservation.over(used),
             owed=owed,
         )
 

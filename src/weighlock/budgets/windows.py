@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -54,7 +54,7 @@ class Rolling:
         return int(key.rpartition("|")[2]) + self.piece_s + self.seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """What may be used in a period, inclusive. `None` is no limit."""
 
@@ -73,12 +73,12 @@ class Window:
     def name(self) -> str:
         return self.period.value
 
-    @property
+    @cached_property
     def limits(self) -> Amounts:
         return _limits(self.cost_usd, self.prompt_tokens, self.requests, self.tokens)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Session:
     """What one session may use: a run of an agent, however long. `None` is no limit."""
 
@@ -91,7 +91,7 @@ class Session:
     def name(self) -> str:
         return "session"
 
-    @property
+    @cached_property
     def limits(self) -> Amounts:
         return _limits(self.cost_usd, self.prompt_tokens)
 

@@ -17,6 +17,7 @@ from weighlock.request import Modality
 _MOST = 10**12
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _COUNTS = ("TokenCount", "TokensDetails")
+_NAMED = {modality.value: modality for modality in Modality}
 _UNSPECIFIED = "MODALITY_UNSPECIFIED"
 _NONE: Mapping[Modality, int] = MappingProxyType({})
 
@@ -157,7 +158,8 @@ def _as_sent(buckets: Mapping[str, int], sent: Sequence[TokenRange]) -> tuple[di
             nameless += tokens
         else:
             found.update(_shared_out(tokens, _weights(bucket, sent)))
-    return {modality: found[modality] for modality in Modality if modality in found}, nameless
+    ordered = found if len(found) < 2 else {modality: found[modality] for modality in Modality if modality in found}
+    return dict(ordered), nameless
 
 
 def _weights(bucket: Modality, sent: Sequence[TokenRange]) -> dict[Modality, int]:
@@ -239,7 +241,7 @@ def _buckets(hops: Sequence[Mapping[str, Any]], key: str) -> Counter[str]:
 def _modality(name: str) -> Modality | None:
     if name == _UNSPECIFIED:  # which stands for text, by the SDK's own words
         return Modality.TEXT
-    return next((modality for modality in Modality if modality == name), None)
+    return _NAMED.get(name)
 
 
 def _sum(hops: Sequence[Mapping[str, Any]], key: str) -> int:

@@ -165,9 +165,8 @@ class Prices:
         Raises:
             ValueError: a negative count, or more cached tokens than the prompt has.
         """
-        _refuse_negative(tokens, prompt_tokens)
         cached: Counts = {Modality.TEXT: cached_tokens} if isinstance(cached_tokens, int) else cached_tokens
-        _refuse_negative(cached)
+        _refuse_negative(*tokens.values(), *cached.values(), prompt_tokens)
         listed = sum(tokens.values())
         whole = max(listed, prompt_tokens)
         if (read := sum(cached.values())) > whole:
@@ -183,7 +182,7 @@ class Prices:
         self, tokens: Counts, *, output_tokens: int, prompt_tokens: int = 0, cached_tokens: int | Counts = 0
     ) -> Decimal | None:
         """USD for a prompt and its answer; `None` where the model's output rate is unknown and output is expected."""
-        _refuse_negative({}, output_tokens)
+        _refuse_negative(output_tokens)
         prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
         if not output_tokens:
             return prompt
@@ -238,6 +237,6 @@ def _usd(rate: Decimal | None) -> str:
     return f"{rate:.{max(2, -exponent if isinstance(exponent, int) else 2)}f}"
 
 
-def _refuse_negative(tokens: Counts, *counts: int) -> None:
-    if min((*tokens.values(), *counts), default=0) < 0:
+def _refuse_negative(*counts: int) -> None:
+    if min(counts) < 0:
         raise ValueError("token counts cannot be negative")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -172,7 +173,7 @@ def by_modality(parts: Iterable[Weighed]) -> dict[Modality, Tally]:
     for part in parts:
         for tokens in part.tokens:
             sums[tokens.modality] = sums.get(tokens.modality, Tally()) + tokens
-    return {modality: sums[modality] for modality in Modality if modality in sums}
+    return sums if len(sums) < 2 else {modality: sums[modality] for modality in Modality if modality in sums}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,12 +252,11 @@ def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> It
 
 def refused_together(parts: Sequence[Weighed], limits: RequestLimits) -> tuple[str, ...]:
     """Why the service will refuse the request as a whole, though it would take each part and all their bytes."""
-    counted = dict.fromkeys(Modality, 0)
+    counted: dict[Modality | None, int] = defaultdict(int)
     heard_s = 0
     for part in parts:
         examined = part.examined
-        if examined.modality is not None:
-            counted[examined.modality] += 1
+        counted[examined.modality] += 1
         if isinstance(examined.facts, AudioFacts):
             heard_s += int(part.controls.span_s(examined.facts.duration_s))
     total = Tally.of(part.total for part in parts).likely
