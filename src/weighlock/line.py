@@ -74,7 +74,7 @@ class Line(Weigher):
         )
         try:
             with stages("look"):
-                looked = await self._looked(io, request, scales)
+                looked = await self._looked(io, request, passage)
             with stages("plan"):
                 wished = await self._planned(io, looked, passage)
                 applies = passage.enforces or wished.is_untouched
@@ -104,10 +104,15 @@ class Line(Weigher):
             asked = asked if expected is None else replace(asked, output_tokens=expected)
         return self._scales_for(request, asked)
 
-    async def _looked(self, io: Io, request: Request, scales: Scales) -> Looked:
+    async def _looked(self, io: Io, request: Request, passage: Passage) -> Looked:
+        def look() -> Looked:
+            looked = self.look(request, passage.scales)
+            passage.digests = self._witnesses.digests(looked.screened.screening.findings)
+            return looked
+
         if any(request.media()):
-            return await io.call(self.look, request, scales)
-        return self.look(request, scales)  # text alone takes less time than another thread
+            return await io.call(look)
+        return look()  # text alone takes less time than another thread
 
     async def _planned(self, io: Io, looked: Looked, passage: Passage) -> Fitted:
         """The endpoint's policy on a request, the service asked where its answer can change the verdict."""

@@ -71,6 +71,7 @@ class Passage:
     refuses: bool = True
     """Whether a limit may refuse it. Of a question about it, none does."""
     files: Files = field(default_factory=Files)
+    digests: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     reservation: Reservation | None = None
     plan: Fitted | None = None
     """The latest one of what is sent."""
@@ -176,6 +177,7 @@ class Passage:
             unverified=held is not None and held.unverified,
             warnings=(*self.warnings, *(() if held is None else map(_warning, held.warnings))),
             uploads=MappingProxyType(dict(self.files.by_part)),
+            digests=self.digests,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
 
@@ -194,6 +196,7 @@ class Passage:
             wished=plan,
             codes=(code, *codes_of(plan.verdict)),
             warnings=tuple(self.warnings),
+            digests=self.digests,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
 

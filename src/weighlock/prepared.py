@@ -80,6 +80,8 @@ class Receipt:
     warnings: tuple[str, ...] = ()
     uploads: Mapping[int, Reference] = field(default_factory=lambda: MappingProxyType({}))
     """What went by the Files API, by part."""
+    digests: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What media in memory are told by in the decision log, by part; nothing where there is none."""
     stages_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """How long each step took."""
     billed: Billed | None = None

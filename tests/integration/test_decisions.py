@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from emulated import Wire, inline, user
 from prepared import Face, settings
 from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
-from weighlock.errors import BudgetExceeded, ConfigError
+from weighlock.errors import BudgetExceeded, ConfigError, ServiceRefused
 from weighlock.events import Ended
 from weighlock.observe.decision_log import DecisionLog, Reading, read
 from weighlock.whatif import what_if
@@ -57,6 +58,40 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 def body(*parts: Any) -> bytes:
     return json.dumps({"contents": [user(*parts)]}).encode()
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_request_ends_as_it_was_told_first(tmp_path: Path, awaits: bool) -> None:
+    known, log = logged(tmp_path, "windows: {day: {prompt_tokens: 100000}}")
+    with Face(known, awaits=awaits) as face:
+        ready = face.prepare(body("hi"))
+        first = face.settle(ready, {"usageMetadata": {"promptTokenCount": 7}})
+        again = face.settle(ready, {"usageMetadata": {"promptTokenCount": 900}})
+        face.settle(ready, error=ServiceRefused("no", status=400))
+        face.release(ready)
+        let_go = face.prepare(body("never sent"))
+        face.release(let_go)
+        late = face.settle(let_go, {"usageMetadata": {"promptTokenCount": 900}})
+        ((spent, held),) = face.counters().values()
+
+    assert again is first
+    assert late.codes == ("not_sent",)
+    assert [(line["codes"], line["billed"] and line["billed"]["prompt"]) for line in lines(log)] == [
+        ([], 7),
+        (["not_sent"], None),
+    ]
+    assert (spent["prompt_tokens"], held) == (7, {})
+
+
+def test_of_many_threads_that_settle_a_request_one_is_told_of(tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "windows: {day: {prompt_tokens: 100000}}")
+    with Face(known, awaits=False) as face, ThreadPoolExecutor(8) as pool:
+        ready = face.prepare(body("hi"))
+        usages = [{"usageMetadata": {"promptTokenCount": tokens}} for tokens in range(1, 25)]
+        receipts = list(pool.map(lambda usage: face.settle(ready, usage), usages))
+
+    assert len({id(one) for one in receipts}) == 1
+    assert len(lines(log)) == 1
 
 
 def answered(wire: Wire, sent: bytes) -> dict[str, Any]:
