@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -14,8 +14,9 @@ from weighlock.fitted import Fitted
 from weighlock.gemini.usage import Usage
 from weighlock.holding import usd
 from weighlock.planning.admit import Decision
-from weighlock.planning.weigh import Tally
-from weighlock.report import SCHEMA
+from weighlock.planning.cost import Prices, Unpriced
+from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality, cost_of
+from weighlock.report import SCHEMA, cost_dict
 from weighlock.request import Modality, Request
 from weighlock.scales import Asked, Scales
 from weighlock.sending import Files
@@ -59,6 +60,43 @@ class Billed:
     @property
     def usd(self) -> str | None:
         return f"{usd(self.spent[MICRO_USD]):f}" if MICRO_USD in self.spent else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resent:
+    """Media that earlier turns sent already, and what they cost again."""
+
+    parts: tuple[Weighed, ...]
+    prices: Prices | Unpriced
+
+    @property
+    def tokens(self) -> Tally:
+        return Tally.of(part.total for part in self.parts)
+
+    def cost(self, *, cached: bool = False) -> CostRange | None:
+        """USD for their tokens; with `cached` at the price of those the prompt cache holds. `None` is unknown."""
+        return self._cost(self.parts, cached=cached)
+
+    def _cost(self, parts: Sequence[Weighed], *, cached: bool = False) -> CostRange | None:
+        tokens = by_modality(parts)
+        return cost_of(tokens, self.prices, cached=tokens if cached else {})
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "media": len(self.parts),
+            "tokens": asdict(self.tokens),
+            "cost_usd": cost_dict(self.cost()),
+            "cost_cached_usd": cost_dict(self.cost(cached=True)),
+            "parts": [
+                {
+                    "part": at,
+                    "source": part.examined.label,
+                    "tokens": asdict(part.total),
+                    "cost_usd": cost_dict(self._cost([part])),
+                }
+                for at, part in enumerate(self.parts)
+            ],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +148,10 @@ class Receipt:
         return self.fitted.before.total.high - self.fitted.after.total.high
 
     @property
-    def resent(self) -> tuple[int, Tally]:
-        """How many media earlier turns sent already, and what they cost again."""
-        sent = self.fitted.sent
-        parts = self.fitted.after.parts[: sent.media] if sent is not None else ()
-        return len(parts), Tally.of(part.total for part in parts)
+    def resent(self) -> Resent:
+        """Of the request as it is sent: the media of its history."""
+        sent, after = self.fitted.sent, self.fitted.after
+        return Resent(parts=after.parts[: sent.media] if sent is not None else (), prices=after.prices)
 
     @property
     def drift(self) -> dict[Modality, int]:
@@ -130,7 +167,6 @@ class Receipt:
 
     def as_dict(self) -> dict[str, Any]:
         """The receipt as JSON values, `schema` 1. USD are strings of decimals. No content, no address."""
-        media, tokens = self.resent
         return {
             "schema": SCHEMA,
             "id": self.id,
@@ -140,7 +176,7 @@ class Receipt:
             "warnings": list(self.warnings),
             "request": self.fitted.as_dict(),
             "wished": None if self.wished is self.fitted else self.wished.as_dict(),
-            "resent": {"media": media, "tokens": asdict(tokens)},
+            "resent": self.resent.as_dict(),
             "held": _amounts(self.held),
             "unverified": self.unverified,
             "uploads": [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import films
 import media
 import weighlock
 from emulated import Wire, inline, user
 from prepared import Face, settings
+from weighlock.cli import cli
 from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, ConfigError, ServiceRefused
@@ -234,12 +234,13 @@ def test_both_commands_read_it(wire: Wire, tmp_path: Path, columns: str, form: s
     with Face(known, awaits=False) as face:
         ready = face.prepare(body("look", inline(media.picture((1920, 1080)), "image/png")))
         face.settle(ready, answered(wire, ready.body))
-    for command in (["what-if", "--since", "7d"], ["usage", "--by", "day"], ["usage", "--by", "modality"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "weighlock", *command, "--config", "weighlock.yaml", "--format", form],
-            cwd=tmp_path, env={"COLUMNS": columns, "PATH": ""}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    for command in (
+        ["what-if", "--since", "7d"],
+        *(["usage", "--by", what] for what in ("day", "modality", "session")),
+    ):
+        asked = [*command, "--config", str(tmp_path / "weighlock.yaml"), "--format", form]
+        done = CliRunner().invoke(cli, asked, env={"COLUMNS": columns})
+        assert done.exit_code == 0, done.output
         wide = [line for line in done.stdout.splitlines() if len(line) > int(columns)]
         assert not wide or form == "json", wide
         assert json.loads(done.stdout) if form == "json" else done.stdout

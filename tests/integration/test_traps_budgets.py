@@ -22,12 +22,15 @@ from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS
 from weighlock.budgets.ledger import Ledger
 from weighlock.budgets.memory import MemoryStore
 from weighlock.budgets.windows import Budget, Period, Window
+from weighlock.cli.receipt_table import lines_of
+from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
 from weighlock.gemini.usage import billed
 from weighlock.holding import spent_of, usd_of
 from weighlock.io import run
 from weighlock.media.tokens import Confidence, TokenRange
+from weighlock.observe.decision_log import Reading, read
 from weighlock.planning.cost import Prices
 from weighlock.pricing import prices_for
 from weighlock.request import Backend, Modality
@@ -254,11 +257,15 @@ def test_an_answer_is_what_was_said_and_what_was_thought(usage: dict[str, Any], 
 
 
 def test_every_step_of_a_loop_pays_for_all_that_went_before(tmp_path: Path) -> None:
-    with face(tmp_path, ", windows: {day: {prompt_tokens: 100000}}") as known:
+    log = tmp_path / "log.jsonl"
+    with face(tmp_path, ", windows: {day: {prompt_tokens: 100000}}", f"observe: {{decision_log: {log}}}\n") as known:
         for prompt in (1000, 1800, 2600):
-            known.settle(known.prepare(body("step")), used(prompt))
+            known.settle(known.prepare(body("step"), session="run"), used(prompt))
         ((spent, _),) = known.counters().values()
+    (session,) = grouped(read(log, None, Reading()), "session").values()
+
     assert spent[PROMPT_TOKENS] == 5400
+    assert (session.prompt, round(session.amplification or 0, 2)) == (5400, 2.08)
 
 
 @pytest.mark.parametrize("turns", [1, 5, 20])
@@ -269,9 +276,15 @@ def test_media_sent_again_are_counted_and_told_with_what_they_cost(tmp_path: Pat
         contents += [user(shot, "and now?"), model("a button")]
     with face(tmp_path, ", limits: {}") as known:
         receipt = known.prepare(body(*contents[:-1])).receipt
-    again, tokens = receipt.resent
-    assert (again, tokens.likely) == (turns - 1, (turns - 1) * 1089)
-    assert receipt.as_dict()["resent"]["media"] == turns - 1
+    told = receipt.as_dict()["resent"]
+    rate = Decimal("0.0000015")  # of a token of gemini-3.5-flash; a tenth where the cache holds it
+    assert (told["media"], told["tokens"]["likely"]) == (turns - 1, (turns - 1) * 1089)
+    assert [one["source"] for one in told["parts"]] == [f"contents[{2 * at}].parts[0]" for at in range(turns - 1)]
+    assert all(Decimal(one["cost_usd"]["likely"]) == 1089 * rate for one in told["parts"])
+    assert Decimal(told["cost_usd"]["likely"]) == (turns - 1) * 1089 * rate
+    assert Decimal(told["cost_cached_usd"]["likely"]) == (turns - 1) * 1089 * rate / 10
+    words = "\n".join(map(str, lines_of(receipt)))
+    assert ("contents[0].parts[0] 1,089" in words) == (turns > 1)
 
 
 def test_bytes_are_held_to_the_whole_history_though_tokens_are_few(wire: Wire, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ class Spent:
     requests: int = 0
     refused: int = 0
     prompt: int = 0
+    longest: int = 0
+    """The longest of the prompts."""
     cached: int = 0
     output: int = 0
     resent: int = 0
@@ -36,6 +38,11 @@ class Spent:
     unpriced: int = 0
     estimated: int = 0
     modalities: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def amplification(self) -> float | None:
+        """What all prompts come to, in prompts as long as the longest: how often a session paid for its history."""
+        return self.prompt / self.longest if self.longest else None
 
 
 @click.command()
@@ -75,7 +82,8 @@ def _add(one: Spent, line: Mapping[str, Any], billed: Mapping[str, Any]) -> None
     one.refused += line.get("outcome") in ("refused", "failed")
     if not billed:
         return
-    one.prompt += int(billed.get("prompt") or 0)
+    prompt = int(billed.get("prompt") or 0)
+    one.prompt, one.longest = one.prompt + prompt, max(one.longest, prompt)
     one.cached += int(billed.get("cached") or 0)
     one.output += int(billed.get("answer") or 0) + int(billed.get("thoughts") or 0)
     one.estimated += bool(billed.get("estimated"))
@@ -101,6 +109,8 @@ def _print(groups: Mapping[str, Spent], by: str) -> None:
     heads = ["requests", "prompt tokens"]
     if by != "modality":
         heads = ["requests", "refused", "prompt tokens", "cached", "sent again", "answers", "USD"]
+    if by == "session":
+        heads.append("× the longest prompt")
     table.add_column(by, overflow="fold")
     for head in heads:
         table.add_column(head, justify="right")
@@ -111,6 +121,8 @@ def _print(groups: Mapping[str, Spent], by: str) -> None:
         cells = [
             dollars(one.usd) + (" +?" if one.unpriced else "") if each is None else f"{each:,}" for each in figures
         ]
+        if by == "session":
+            cells.append("-" if one.amplification is None else f"{one.amplification:.2f}")
         table.add_row(printable(name), *cells)
     print_plain(table)
     if estimated := sum(one.estimated for one in groups.values()):
@@ -124,6 +136,7 @@ def _as_dict(one: Spent) -> dict[str, Any]:
         "prompt_tokens": one.prompt,
         "cached_tokens": one.cached,
         "resent_tokens": one.resent,
+        "amplification": one.amplification and round(one.amplification, 2),
         "output_tokens": one.output,
         "by_modality": dict(one.modalities),
         "usd": f"{one.usd:f}",
