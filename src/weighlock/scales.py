@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
@@ -150,20 +150,24 @@ class Scales:
 
     def report(self, parts: Sequence[Weighed]) -> Report:
         """The receipt of one request made of media that are weighed."""
+        parts = tuple(parts)
         load = Load.of(parts)
         cost = self._cost(load)
         verdict = self._verdict(load, cost)
+        why: dict[str, Any] = {}
+        if over := verdict.over:
+            why["advise"] = partial(advise, parts, self.rules, self.judge)
+            why["explain"] = partial(heaviest, parts, over, self.rules)
         return Report(
             scale=self.scale,
-            parts=tuple(parts),
+            parts=parts,
             prices=self.prices,
             tokens=load.tokens,
             cost=cost,
             verdict=verdict,
             refused=(*refused_together(parts, self.rules.limits), *refused_inline(parts, self.rules)),
-            advice=advise(parts, self.rules, self.judge) if verdict.over else None,
-            explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
             text_rule=self.rules.text,
+            **why,
         )
 
     def parts(
@@ -247,7 +251,7 @@ class Scales:
 
     def judge(self, load: Load) -> Verdict:
         """What the endpoint's per-request limits say to a request."""
-        return self._verdict(load, self._cost(load))
+        return self._verdict(load, None if self.limits.cost_usd is None else self._cost(load))
 
     def _verdict(self, load: Load, cost: CostRange | None) -> Verdict:
         wrong = (part for part in load.unknown if isinstance(part.error, MimeMismatch))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from weighlock.budgeting import budgets_for
 from weighlock.budgets.hold import Hold
 from weighlock.budgets.memory import MemoryStore
-from weighlock.budgets.windows import caps, counters
+from weighlock.budgets.windows import placed
 from weighlock.errors import WeighlockError
 from weighlock.holding import need_of
 from weighlock.media.controls import Controls
@@ -36,6 +37,8 @@ from weighlock.settings import OnExceed, Settings
 _KINDS = (ImageFacts, VideoFacts, AudioFacts, DocumentFacts, TextFacts, TextSizes)
 _FACTS: dict[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in _KINDS}
 _CONTROLS = TypeAdapter(Controls)
+_NEVER = timedelta(days=366)
+_MOST_WORST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,36 +65,71 @@ class Case:
     def saved_usd(self) -> Decimal:
         return (self.usd_before or Decimal(0)) - (self.usd_after or Decimal(0))
 
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """What would have been refused weighs more, by what it costs; what would have changed, by how much."""
+        is_refused = self.outcome not in ("admitted", "shaped")
+        return is_refused, self.tokens_before if is_refused else self.saved_tokens
+
+
+@dataclass(slots=True)
+class Sums:
+    """Of an endpoint's requests, or of all."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    saved_tokens: int = 0
+    saved_usd: Decimal = Decimal(0)
+
+    @property
+    def requests(self) -> int:
+        return self.outcomes.total()
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.outcomes + other.outcomes, self.saved_tokens + other.saved_tokens, self.saved_usd + other.saved_usd
+        )
+
+    def add(self, case: Case) -> None:
+        self.outcomes[case.outcome] += 1
+        self.saved_tokens += case.saved_tokens
+        self.saved_usd += case.saved_usd
+
 
 @dataclass(slots=True)
 class Outlook:
-    """All of them together."""
+    """All of them together. A log is as long as it is: nothing is kept of a case that is not among the worst."""
 
-    cases: list[Case] = field(default_factory=list)
+    endpoints: dict[str, Sums] = field(default_factory=dict)
     unreadable: Counter[str] = field(default_factory=Counter)
     """Lines that cannot be planned again, by reason."""
+    worst: list[Case] = field(default_factory=list)
+    """Ten: those that would have been refused, the dearest first; then those that would have changed most."""
 
-    def worst(self, most: int = 10) -> list[Case]:
-        """Those that would have been refused, the dearest first; then those that would have changed most."""
-        refused = [one for one in self.cases if one.outcome not in ("admitted", "shaped")]
-        shaped = [one for one in self.cases if one.outcome == "shaped"]
-        return [
-            *sorted(refused, key=lambda one: -one.tokens_before),
-            *sorted(shaped, key=lambda one: -one.saved_tokens),
-        ][:most]
+    def add(self, case: Case) -> None:
+        self.endpoints.setdefault(case.endpoint, Sums()).add(case)
+        is_full = len(self.worst) == _MOST_WORST
+        if case.outcome != "admitted" and (not is_full or case.weight > self.worst[-1].weight):
+            self.worst = sorted((*self.worst, case), key=lambda one: one.weight, reverse=True)[:_MOST_WORST]
 
 
 def what_if(lines: Iterable[Mapping[str, Any]], settings: Settings, rules: RuleBook) -> Outlook:
     """What these settings, enforced, would have made of logged requests; in order of time."""
-    replay = _Replay(settings, rules)
     outlook = Outlook()
+    for case in cases(lines, settings, rules, outlook.unreadable):
+        outlook.add(case)
+    return outlook
+
+
+def cases(
+    lines: Iterable[Mapping[str, Any]], settings: Settings, rules: RuleBook, unreadable: Counter[str]
+) -> Iterator[Case]:
+    """What would have become of each; `unreadable` counts those that cannot be planned again, by reason."""
+    replay = _Replay(settings, rules)
     for line in lines:
         try:
-            outlook.cases.append(replay.case(line))
+            yield replay.case(line)
         except (WeighlockError, ValidationError, KeyError, TypeError, ValueError) as error:
-            reason = error.code if isinstance(error, WeighlockError) else "no such line"
-            outlook.unreadable[reason] += 1
-    return outlook
+            unreadable[error.code if isinstance(error, WeighlockError) else "no such line"] += 1
 
 
 class _Replay:
@@ -99,7 +137,7 @@ class _Replay:
         self._settings, self._rules = settings, rules
         self._now: datetime | None = None
         self._store = MemoryStore(self._clock)
-        self._scales: dict[tuple[str, str, str, int, date], Scales] = {}
+        self._scales = lru_cache(maxsize=256)(self._made)
 
     def _clock(self) -> datetime:
         if self._now is None:
@@ -124,12 +162,11 @@ class _Replay:
         return self._case(line, scales, "shaped" if planned.steps else "admitted", steps, before, after)
 
     def _scales_of(self, line: Mapping[str, Any], day: date) -> Scales:
-        key = (line["endpoint"], line["model"], line["backend"], int(line.get("output_tokens", 0)), day)
-        if key not in self._scales:
-            endpoint, model, backend, answer, on = key
-            asked = Asked(endpoint=endpoint, model=model, backend=Backend(backend), output_tokens=answer, on=on)
-            self._scales[key] = Scales(self._settings, self._rules, asked)
-        return self._scales[key]
+        return self._scales(line["endpoint"], line["model"], line["backend"], int(line.get("output_tokens", 0)), day)
+
+    def _made(self, endpoint: str, model: str, backend: str, answer: int, day: date) -> Scales:
+        asked = Asked(endpoint=endpoint, model=model, backend=Backend(backend), output_tokens=answer, on=day)
+        return Scales(self._settings, self._rules, asked)
 
     def _held(self, line: Mapping[str, Any], scales: Scales, after: Report) -> str | None:
         """What has no room for it; else it is spent there, at once."""
@@ -137,11 +174,11 @@ class _Replay:
         if not budgets:
             return None
         now, need = self._clock(), need_of(after)
-        hold = Hold(id=line["id"], need=need, counters=counters(budgets, now), expires_at=now)
-        limits = caps(budgets, now)
-        outcome = self._store.reserve(replace(hold, expires_at=now.replace(year=now.year + 1)), limits)
+        place = placed(budgets, now)
+        hold = Hold(id=line["id"], need=need, counters=place.counters, expires_at=now + _NEVER)
+        outcome = self._store.reserve(hold, place.caps)
         if outcome.refused:
-            cap = limits[outcome.refused[0]]
+            cap = place.caps[outcome.refused[0]]
             kind = "session" if cap.window == "session" else "window"
             return f"{kind} {cap.window}: {cap.metric} of {cap.scope}"
         self._store.commit(line["id"], need)

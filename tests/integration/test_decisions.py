@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +27,7 @@ from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, ConfigError, ServiceRefused
 from weighlock.events import Ended
 from weighlock.observe.decision_log import DecisionLog, Reading, read
-from weighlock.whatif import what_if
+from weighlock.whatif import cases, what_if
 
 MODEL = "gemini-3.5-flash"
 CANARY = "sesame-4711"
@@ -195,21 +197,43 @@ def test_what_if_says_what_enforcing_would_have_done(wire: Wire, tmp_path: Path)
         tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 700, tokens: {{video: 400}}}}}}\n"
     )
     rules = weighlock.RuleBook.packaged()
+    unreadable: Counter[str] = Counter()
+    found = list(cases(lines(log), enforced, rules, unreadable))
     outlook = what_if(lines(log), enforced, rules)
-    assert [one.outcome for one in outlook.cases] == ["admitted", "shaped", "shaped", "refused"]
-    assert not outlook.unreadable
-    for one, line in zip(outlook.cases, lines(log), strict=True):
+    assert [one.outcome for one in found] == ["admitted", "shaped", "shaped", "refused"]
+    assert not unreadable
+    for one, line in zip(found, lines(log), strict=True):
         assert one.tokens_after in (0, line["wished_tokens"])
-    assert outlook.worst()[0].outcome == "refused"
+    assert [one.outcome for one in outlook.worst] == ["refused", "shaped", "shaped"]
+    assert outlook.endpoints["default"].outcomes == {"admitted": 1, "shaped": 2, "refused": 1}
+    assert outlook.endpoints["default"].saved_tokens == sum(one.saved_tokens for one in found)
     roomy = settings(tmp_path, f"default: {{model: {MODEL}, windows: {{day: {{requests: 2}}}}}}\n")
-    assert [one.outcome for one in what_if(lines(log), roomy, rules).cases] == [
-        "admitted",
-        "admitted",
-        "window",
-        "window",
-    ]
+    assert what_if(lines(log), roomy, rules).endpoints["default"].outcomes == {"admitted": 2, "window": 2}
     broken = what_if([{"v": 1}, {**lines(log)[0], "endpoint": "gone"}], roomy, rules)
     assert sum(broken.unreadable.values()) == 2
+
+
+def test_of_a_log_of_any_length_only_the_worst_cases_are_kept(tmp_path: Path) -> None:
+    class Line(dict[str, Any]):
+        __hash__ = object.__hash__  # type: ignore[assignment]  # to be held weakly
+
+    known, log = logged(tmp_path, "")
+    with Face(known, awaits=False) as face:
+        face.release(face.prepare(body("hi")))
+    (line,), alive = lines(log), WeakSet[Line]()
+
+    def long() -> Iterator[Line]:
+        for number in range(300):
+            text = [{**line["parts"][-1], "facts": {"kind": "TextSizes", "content_chars": 4 * number}}]
+            one = Line({**line, "id": f"{number}", "parts": text})
+            alive.add(one)
+            assert len(alive) < 4
+            yield one
+
+    small = settings(tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 100}}}}\n")
+    outlook = what_if(long(), small, weighlock.RuleBook.packaged())
+    assert outlook.endpoints["default"].requests == 300
+    assert [one.id for one in outlook.worst] == [f"{number}" for number in range(299, 289, -1)]
 
 
 def test_usage_tells_who_spent_what(wire: Wire, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from weighlock.cli.printable import printable
 from weighlock.observe.decision_log import Reading
 from weighlock.settings import load
 from weighlock.weigher import rule_book
-from weighlock.whatif import Case, Outlook, what_if
+from weighlock.whatif import Outlook, Sums, what_if
 
 
 @click.command("what-if")
@@ -32,7 +30,7 @@ def whatif(since: str | None, config: Path | None, log: Path | None, endpoint: s
     alone: no medium is read, nothing is sent.
     """
     settings, reading = load(config), Reading()
-    known = [line for line in lines_of(log, settings, since, reading) if endpoint in (None, line.get("endpoint"))]
+    known = (line for line in lines_of(log, settings, since, reading) if endpoint in (None, line.get("endpoint")))
     outlook = what_if(known, settings, rule_book(settings))
     if form == "json":
         render.print_json(_as_dict(outlook, reading))
@@ -46,20 +44,20 @@ def _print(outlook: Outlook) -> None:
 
     from weighlock.cli.figures import print_plain
 
-    if not outlook.cases:
+    if not outlook.endpoints:
         click.echo("no requests in that time")
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         heads = ("endpoint", "requests", "admitted", "made lighter", "refused", "no room", "tokens saved", "USD saved")
         for head in heads:
             table.add_column(head, justify="left" if head == "endpoint" else "right", overflow="fold")
-        for name, cases in _by_endpoint(outlook).items():
-            table.add_row(printable(name), *_row(cases))
-        if len(_by_endpoint(outlook)) > 1:
-            table.add_row("all", *_row(outlook.cases), style="bold")
+        for name, sums in sorted(outlook.endpoints.items()):
+            table.add_row(printable(name), *_row(sums))
+        if len(outlook.endpoints) > 1:
+            table.add_row("all", *_row(sum(outlook.endpoints.values(), Sums())), style="bold")
         print_plain(table)
-        click.echo("\nworst:" if outlook.worst() else "\nnothing would have changed")
-        for one in outlook.worst():
+        click.echo("\nworst:" if outlook.worst else "\nnothing would have changed")
+        for one in outlook.worst:
             tokens = f"{one.tokens_before:,}" + (f" → {one.tokens_after:,}" if one.tokens_after else "") + " tokens"
             told = f"{one.at:%m-%d %H:%M} {one.endpoint} {one.outcome}: {tokens} ({one.why}) {one.id[:12]}"
             print_plain(printable(f"  {told}"))
@@ -67,34 +65,23 @@ def _print(outlook: Outlook) -> None:
         click.echo(printable(f"{count:,} requests cannot be planned again: {reason}"))
 
 
-def _by_endpoint(outlook: Outlook) -> dict[str, list[Case]]:
-    found: dict[str, list[Case]] = {}
-    for one in outlook.cases:
-        found.setdefault(one.endpoint, []).append(one)
-    return dict(sorted(found.items()))
-
-
-def _row(cases: list[Case]) -> list[str]:
-    told = Counter(one.outcome for one in cases)
+def _row(sums: Sums) -> list[str]:
+    told = sums.outcomes
     no_room = told["window"] + told["session"]
-    saved = sum((one.saved_usd for one in cases), Decimal(0))
-    return [
-        *(f"{count:,}" for count in (len(cases), told["admitted"], told["shaped"], told["refused"], no_room)),
-        f"{sum(one.saved_tokens for one in cases):,}",
-        dollars(saved),
-    ]
+    counts = (sums.requests, told["admitted"], told["shaped"], told["refused"], no_room, sums.saved_tokens)
+    return [*(f"{count:,}" for count in counts), dollars(sums.saved_usd)]
 
 
 def _as_dict(outlook: Outlook, reading: Reading) -> dict[str, Any]:
     return {
         "endpoints": {
             name: {
-                "requests": len(cases),
-                "outcomes": dict(Counter(one.outcome for one in cases)),
-                "saved_tokens": sum(one.saved_tokens for one in cases),
-                "saved_usd": f"{sum((one.saved_usd for one in cases), Decimal(0)):f}",
+                "requests": sums.requests,
+                "outcomes": dict(sums.outcomes),
+                "saved_tokens": sums.saved_tokens,
+                "saved_usd": f"{sums.saved_usd:f}",
             }
-            for name, cases in _by_endpoint(outlook).items()
+            for name, sums in sorted(outlook.endpoints.items())
         },
         "worst": [
             {
@@ -106,7 +93,7 @@ def _as_dict(outlook: Outlook, reading: Reading) -> dict[str, Any]:
                 "tokens_before": one.tokens_before,
                 "tokens_after": one.tokens_after,
             }
-            for one in outlook.worst()
+            for one in outlook.worst
         ],
         "not_planned": dict(outlook.unreadable),
         "lines": {"read": reading.lines, "broken": reading.broken, "newer": reading.newer},
