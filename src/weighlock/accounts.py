@@ -30,13 +30,17 @@ def service_of(account: Account, io: Io, *, base_url: str | None = None) -> Serv
     Raises:
         ConfigError: no key where the account says it is, or an address that is none.
     """
-    target = Target(
+    return Service(io, target_of(account, base_url=base_url), credential_of(account))
+
+
+def target_of(account: Account, *, base_url: str | None = None) -> Target:
+    """Where that is. Raises `ConfigError` where the address is none."""
+    return Target(
         backend=account.backend,
         base_url=base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
         project=account.project,
         location=account.location,
     )
-    return Service(io, target, credential_of(account))
 
 
 def credential_of(account: Account) -> Credential:

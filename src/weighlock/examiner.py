@@ -49,6 +49,13 @@ _ODD = {
 _TRUNCATED = Anomaly(code=Flag.TRUNCATED, detail=_ODD[Flag.TRUNCATED])
 
 
+Recall = Callable[[MediaPart], Examined | None]
+
+
+def _nothing(_: MediaPart) -> None:
+    return None
+
+
 class Examiner:
     """Thread-safe; starts the confined worker on first need. `preload` loads the prober's code at once."""
 
@@ -131,8 +138,10 @@ class Examiner:
             found = _identified(source, part).mime or ""
             return self._maker.make(source, found, work, Watch(progress=progress, cancelled=cancelled), owner=owner)
 
-    def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
+    def examine(self, parts: Iterable[MediaPart], recall: Recall = _nothing) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
+
+        `recall` knows what is not here to be looked at.
 
         Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
         """
@@ -141,7 +150,8 @@ class Examiner:
         pool: ThreadPoolExecutor | None = None
         try:
             for part in parts:
-                known, unseen = self._look(part)
+                recalled = recall(part)
+                known, unseen = (recalled, None) if recalled is not None else self._look(part)
                 if unseen is None:
                     waiting.append(known)
                 else:

@@ -17,6 +17,7 @@ from weighlock.answers import Answers
 from weighlock.converters.formats import written
 from weighlock.errors import ConfigError, ServiceRefused, WindowExhausted
 from weighlock.events import Ended
+from weighlock.examiner import Recall
 from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
 from weighlock.io import Io
@@ -26,6 +27,7 @@ from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.sharper import sharper
 from weighlock.prepared import PreparedRequest, Receipt
 from weighlock.records import Witnesses
+from weighlock.remembered import recall
 from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import RuleBook
@@ -106,13 +108,16 @@ class Line(Weigher):
 
     async def _looked(self, io: Io, request: Request, passage: Passage) -> Looked:
         def look() -> Looked:
-            looked = self.look(request, passage.scales)
+            looked = self.look(request, passage.scales, passage.asked.tenant)
             passage.digests = self._witnesses.digests(looked.screened.screening.findings)
             return looked
 
         if any(request.media()):
             return await io.call(look)
         return look()  # text alone takes less time than another thread
+
+    def _recall(self, scales: Scales, tenant: str) -> Recall:
+        return recall(scales.endpoint.account, tenant, self._opened.registry)
 
     async def _planned(self, io: Io, looked: Looked, passage: Passage) -> Fitted:
         """The endpoint's policy on a request, the service asked where its answer can change the verdict."""
@@ -267,8 +272,9 @@ class Line(Weigher):
         from weighlock.counting import counted
 
         scales = self._scales_for(request, asked)
-        report, sent = await io.call(self._weighed_request, request, scales)
-        return await counted(report, sent, scales, self._opened.accounts(io), (asked or Asked()).tenant)
+        tenant = (asked or Asked()).tenant
+        report, sent = await io.call(self._weighed_request, request, scales, tenant)
+        return await counted(report, sent, scales, self._opened.accounts(io), tenant)
 
 
 async def _fitted(io: Io, looked: Looked, scales: Scales, told: Report | None = None) -> Fitted:

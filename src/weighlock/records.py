@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from weighlock.encoded import Base64
 from weighlock.errors import InputError
 from weighlock.events import BilledRecord, Ended, PartRecord, StepRecord
+from weighlock.facts_values import values_of
 from weighlock.media.controls import Controls
 from weighlock.media.tokens import TokenRange
 from weighlock.observe.decision_log import DecisionLog
@@ -103,7 +104,7 @@ def _parts(receipt: Receipt) -> Iterable[PartRecord]:
             mime=old.examined.mime,
             modality=old.examined.modality,
             size_bytes=old.examined.size_bytes,
-            facts=None if facts is None else {"kind": type(facts).__name__, **_values(asdict(facts))},
+            facts=None if facts is None else values_of(facts),
             asked=_controls(old.controls),
             sent=_controls(new.controls),
             before=_of_part(old),

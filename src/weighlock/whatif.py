@@ -21,9 +21,9 @@ from weighlock.budgets.hold import Hold
 from weighlock.budgets.memory import MemoryStore
 from weighlock.budgets.windows import placed
 from weighlock.errors import WeighlockError
+from weighlock.facts_values import facts_of
 from weighlock.holding import need_of
 from weighlock.media.controls import Controls
-from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, TextFacts, TextSizes, VideoFacts
 from weighlock.planning.admit import Decision
 from weighlock.planning.plan import plan
 from weighlock.planning.steps import Plan, Wish
@@ -34,8 +34,6 @@ from weighlock.rules import RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import OnExceed, Settings
 
-_KINDS = (ImageFacts, VideoFacts, AudioFacts, DocumentFacts, TextFacts, TextSizes)
-_FACTS: dict[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in _KINDS}
 _CONTROLS = TypeAdapter(Controls)
 _NEVER = timedelta(days=366)
 _MOST_WORST = 10
@@ -214,18 +212,12 @@ def _weighed(line: Mapping[str, Any], scales: Scales) -> tuple[list[Weighed], li
                 size_bytes=part["size_bytes"],
                 mime=part["mime"],
                 modality=None if modality is None else Modality(modality),
-                facts=_facts(facts),
+                facts=facts_of(facts),
                 asked=_CONTROLS.validate_python(part["asked"]),
             )
         )
         resent.append(bool(part["resent"]))
     return scales.parts(examined, standing=False), resent
-
-
-def _facts(values: Mapping[str, Any]) -> Facts:
-    known = {name: value for name, value in values.items() if name != "kind"}
-    facts: Facts = _FACTS[values["kind"]].validate_python(known)
-    return facts
 
 
 def _planned(parts: Sequence[Weighed], resent: Sequence[bool], scales: Scales) -> Plan:

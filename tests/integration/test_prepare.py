@@ -19,6 +19,8 @@ from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS
 from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
 from weighlock.prepared import Outcome
+from weighlock.request import Modality
+from weighlock.scales import Asked
 
 MODEL = "gemini-3.5-flash"
 
@@ -189,6 +191,43 @@ def test_what_is_too_large_goes_by_the_files_api_once(
         again = face.prepare(sent)
         assert again.receipt.uploads[0].reused
         assert len([one for one in emulator.requests if one.path.startswith("/upload")]) <= 3
+
+
+def test_a_file_of_ours_weighs_what_it_weighed_when_it_went_there(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    more = "uploads: {inline_below: {developer: 1KB}}\ntenants: {other: {}}\n"
+    known = settings(tmp_path, f"default: {{model: {MODEL}, local_work: allowed}}\n{more}")
+    with Face(known, awaits=awaits) as face:
+        first = face.prepare(body(user("look", inline(films.film(4.0), "video/mp4"))))
+        face.settle(first, ask(wire, first.body))
+    with Face(known, awaits=awaits) as face:
+        named = face.prepare(first.body)
+        assert named.body == first.body
+        assert named.receipt.fitted.after.tokens == first.receipt.fitted.after.tokens
+        assert named.receipt.held == first.receipt.held
+        assert face.settle(named, ask(wire, named.body)).drift == {
+            Modality.TEXT: 0,
+            Modality.VIDEO: 0,
+            Modality.AUDIO: 0,
+        }
+        others = face.preflight.weigh_request(named.request, Asked(tenant="other"))
+        assert Modality.VIDEO not in others.tokens
+
+
+def test_a_file_of_ours_is_made_lighter_on_the_wire_alone(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    more = "uploads: {inline_below: {developer: 1KB}}\n"
+    sent = body(user("look", inline(films.film(8.0), "video/mp4"), inline(media.picture((800, 600)), "image/png")))
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n{more}"), awaits=awaits) as face:
+        named = face.prepare(sent).body
+    film = "media: {levers: [resolution, reencode, fps, clip], video: {clip: last 2s, cut: exact}}"
+    policy = f"local_work: allowed, limits: {{prompt_tokens: 700, bytes: 100}}, {film}"
+    with (
+        Face(settings(tmp_path, f"default: {{model: {MODEL}, {policy}}}\n{more}"), awaits=awaits) as face,
+        pytest.raises(BudgetExceeded) as caught,
+    ):
+        face.prepare(named)
+    assert caught.value.figures["limits"].keys() == {
+        "bytes"
+    }  # tokens came under; of bytes there is nothing here to take
 
 
 def test_a_failed_call_is_charged_only_where_it_may_have_cost(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:

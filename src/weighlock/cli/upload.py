@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from weighlock import remembered
 from weighlock.accounts import references_of, registry_of, service_of
 from weighlock.cli import render
 from weighlock.cli.printable import printable
@@ -55,15 +56,21 @@ def upload(
     account = settings.endpoint(endpoint).account
     found: list[tuple[Path, Reference | WeighlockError]] = []
     try:
-        with SyncIo() as io, closing(registry_of(settings)) as registry, _bars(paths) as bars:
+        with (
+            SyncIo() as io,
+            closing(registry_of(settings)) as registry,
+            closing(Examiner(settings, preload=False)) as examiner,
+            _bars(paths) as bars,
+        ):
             references = references_of(settings, registry, account.name, service_of(account, io, base_url=base_url))
-            examiner = Examiner(settings, preload=False)
             for path, (progress, told) in zip(paths, bars, strict=True):
                 part = MediaPart(source=path, label=path.name, declared_mime=mime)
                 try:
                     known = mime or _mime(examiner, part)
-                    sent = references.ensure(part, known, tenant=tenant, progress=progress, told=told)
-                    found.append((path, run(sent)))
+                    sent = run(references.ensure(part, known, tenant=tenant, progress=progress, told=told))
+                    found.append((path, sent))
+                    for facts in filter(None, map(remembered.told, examiner.examine([part]))):
+                        registry.describe(sent.key, facts)
                 except WeighlockError as error:
                     found.append((path, error))
     finally:  # stopped in the middle, what is there by then is told

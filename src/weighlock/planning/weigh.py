@@ -51,6 +51,8 @@ class Examined:
     """What the request itself asks of it; `None` where only the caller's controls count."""
     clip: Clip | None = None
     """What the caller wants sent of this very recording."""
+    here: bool = True
+    """Whether its bytes are here, to be worked on; False of a file at the service that we know."""
     probed: bool = False
     """Whether a codec was asked, in the confined worker."""
     error: WeighlockError | None = None

@@ -86,6 +86,7 @@ MIGRATIONS = (
         held_until REAL NOT NULL
     ) WITHOUT ROWID;
     """,
+    "ALTER TABLE contents ADD COLUMN facts TEXT",
 )
 
 
@@ -117,6 +118,24 @@ class Registry:
                 (account, tenant, name),
             ).fetchone()
             return entry_of(sql, found, now)
+
+    def described(self, account: str, tenant: str, name: str) -> tuple[int, str] | None:
+        """How many bytes a file of this name has, and what `describe` was told of them."""
+        with self.file.reading() as sql:
+            found = sql.execute(
+                "SELECT contents.size_bytes, facts FROM remotes JOIN contents ON contents.id = content "
+                "WHERE remotes.account = ? AND tenant = ? AND name = ? AND facts IS NOT NULL",
+                (account, tenant, name),
+            ).fetchone()
+        return None if found is None else (found["size_bytes"], found["facts"])
+
+    def describe(self, key: Key, facts: str) -> None:
+        """What a content is. Written where that is news."""
+        with self.file.reading() as sql:
+            row = content_row(sql, key)
+        if row is not None and row["facts"] != facts:
+            with self.file.writing() as sql:
+                sql.execute("UPDATE contents SET facts = ? WHERE id = ?", (facts, row["id"]))
 
     def is_others(self, account: str, tenant: str, name: str) -> bool:
         """Whether a file of this name is another tenant's."""
