@@ -217,17 +217,17 @@ def test_a_file_of_ours_is_made_lighter_on_the_wire_alone(wire: Wire, awaits: bo
     more = "uploads: {inline_below: {developer: 1KB}}\n"
     sent = body(user("look", inline(films.film(8.0), "video/mp4"), inline(media.picture((800, 600)), "image/png")))
     with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n{more}"), awaits=awaits) as face:
-        named = face.prepare(sent).body
+        ready = face.prepare(sent)
+    size_bytes = sum(part.examined.size_bytes or 0 for part in ready.receipt.fitted.after.parts)
     film = "media: {levers: [resolution, reencode, fps, clip], video: {clip: last 2s, cut: exact}}"
-    policy = f"local_work: allowed, limits: {{prompt_tokens: 700, bytes: 100}}, {film}"
+    policy = f"local_work: allowed, limits: {{prompt_tokens: 700, bytes: {size_bytes * 3 // 4}}}, {film}"
     with (
         Face(settings(tmp_path, f"default: {{model: {MODEL}, {policy}}}\n{more}"), awaits=awaits) as face,
         pytest.raises(BudgetExceeded) as caught,
     ):
-        face.prepare(named)
-    assert caught.value.figures["limits"].keys() == {
-        "bytes"
-    }  # tokens came under; of bytes there is nothing here to take
+        face.prepare(ready.body)
+    # Tokens came under; of bytes there is nothing here to take.
+    assert caught.value.figures["limits"].keys() == {"bytes"}
 
 
 def test_a_failed_call_is_charged_only_where_it_may_have_cost(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
