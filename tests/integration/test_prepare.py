@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import films
 import media
@@ -215,19 +217,16 @@ def test_a_file_of_ours_weighs_what_it_weighed_when_it_went_there(wire: Wire, aw
 
 def test_a_file_of_ours_is_made_lighter_on_the_wire_alone(wire: Wire, awaits: bool, tmp_path: Path) -> None:
     more = "uploads: {inline_below: {developer: 1KB}}\n"
-    sent = body(user("look", inline(films.film(8.0), "video/mp4"), inline(media.picture((800, 600)), "image/png")))
+    drawn = io.BytesIO()
+    Image.effect_noise((600, 450), 90).convert("RGB").save(drawn, "PNG")
+    sent = body(user("look", inline(drawn.getvalue(), "image/png")))
+    policy = f"local_work: allowed, limits: {{bytes: {len(drawn.getvalue()) // 2}}}"
     with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n{more}"), awaits=awaits) as face:
-        ready = face.prepare(sent)
-    size_bytes = sum(part.examined.size_bytes or 0 for part in ready.receipt.fitted.after.parts)
-    film = "media: {levers: [resolution, reencode, fps, clip], video: {clip: last 2s, cut: exact}}"
-    policy = f"local_work: allowed, limits: {{prompt_tokens: 700, bytes: {size_bytes * 3 // 4}}}, {film}"
-    with (
-        Face(settings(tmp_path, f"default: {{model: {MODEL}, {policy}}}\n{more}"), awaits=awaits) as face,
-        pytest.raises(BudgetExceeded) as caught,
-    ):
-        face.prepare(ready.body)
-    # Tokens came under; of bytes there is nothing here to take.
-    assert caught.value.figures["limits"].keys() == {"bytes"}
+        named = face.prepare(sent).body
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}, {policy}}}\n{more}"), awaits=awaits) as face:
+        assert face.prepare(sent).receipt.outcome is Outcome.SHAPED  # its bytes are here
+        with pytest.raises(BudgetExceeded):
+            face.prepare(named)
 
 
 def test_a_failed_call_is_charged_only_where_it_may_have_cost(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
