@@ -40,7 +40,10 @@ def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
     cached = dict(usage.cached_by_modality)
     cached[Modality.TEXT] = cached.get(Modality.TEXT, 0) + max(0, usage.cached - sum(cached.values()))
     whole = max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use
-    return prices.cost(usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached)
+    longest = None if usage.longest is None else usage.longest + usage.tool_use
+    return prices.cost(
+        usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached, longest=longest
+    )
 
 
 def usd(micro: int) -> Decimal:

@@ -191,6 +191,26 @@ def test_each_attempt_that_was_billed_is_paid_and_one_that_was_not_is_not(tmp_pa
 # ---- TOK-031, TOK-032: modalities nobody thought of
 
 
+@pytest.mark.parametrize(
+    ("summed", "first", "is_long"),
+    [(300_000, 100_000, False), (399_999, 199_999, False), (401_000, 199_999, True), (403_000, 201_000, True)],
+)
+def test_continuations_pay_by_the_most_one_of_their_prompts_can_have_held_not_by_the_sum(
+    summed: int, first: int, is_long: bool
+) -> None:
+    rates = prices("gemini-3.1-pro-preview")
+    said = {"promptTokenCount": summed, "initialPromptTokenCount": first, "candidatesTokenCount": 1000}
+    assert rates.long is not None
+    tier = rates.long if is_long else rates.base
+    assert usd_of(billed([said], []), rates) == (tier.text * summed + (tier.output or 0) * 1000) / 1_000_000
+
+
+def test_continuations_known_one_by_one_pay_by_the_longest() -> None:
+    rates = prices("gemini-3.1-pro-preview")
+    hops = [{"promptTokenCount": 150_000}, {"promptTokenCount": 160_000}]
+    assert usd_of(billed(hops, []), rates) == rates.base.text * 310_000 / 1_000_000
+
+
 def test_no_modality_is_dropped_and_one_nobody_knows_pays_what_text_does() -> None:
     details = [{"modality": "TEXT", "tokenCount": 9}, {"modality": "DOCUMENT", "tokenCount": 774}]
     usage = {"promptTokenCount": 783, "promptTokensDetails": details}

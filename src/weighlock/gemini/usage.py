@@ -49,6 +49,9 @@ class Usage:
     thoughts: int = 0
     hops: int = 1
     """Requests it took: each continuation sends, and pays, the whole prompt again."""
+    longest: int | None = None
+    """Of several requests, the most one of their prompts can have held, which decides what each token costs; `None` of
+    one."""
     buckets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """As Google files them."""
     findings: tuple[Finding, ...] = ()
@@ -122,6 +125,7 @@ def billed(
         answer=_sum(hops, "candidatesTokenCount"),
         thoughts=_sum(hops, "thoughtsTokenCount"),
         hops=max(1, taken),
+        longest=_longest(hops, totals, taken),
         buckets=MappingProxyType(dict(buckets)),
         findings=tuple(findings),
     )
@@ -143,6 +147,17 @@ def _prompt(totals: Sequence[int | None], listed: int, findings: list[Finding]) 
 def _summed_hops(usage: Mapping[str, Any], total: int | None) -> int:
     first = _count(_get(usage, "initialPromptTokenCount"))
     return max(1, round(total / first)) if total and first else 1
+
+
+def _longest(hops: Sequence[Mapping[str, Any]], totals: Sequence[int | None], taken: int) -> int | None:
+    """Of a sum only the first is known: were there two, the second had all the rest, and none has more."""
+    said = [total for total in totals if total is not None]
+    if taken < 2 or len(said) < len(totals):
+        return None
+    if len(hops) > 1:
+        return max(said)
+    first = _count(_get(hops[0], "initialPromptTokenCount")) or 0
+    return max(first, said[0] - first)
 
 
 # ---- Google's buckets and what was sent

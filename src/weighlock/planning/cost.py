@@ -156,11 +156,14 @@ class Prices:
         """The rates a prompt of this many tokens, cached ones included, pays; uplift and discount not yet applied."""
         return self.long if self.long is not None and prompt_tokens > self.long_above else self.base
 
-    def input_cost(self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0) -> Decimal:
+    def input_cost(
+        self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0, longest: int | None = None
+    ) -> Decimal:
         """USD for a prompt.
 
         `prompt_tokens` is the whole prompt; what `tokens` does not account for pays the text rate. `cached_tokens` are
-        those of the prompt read from a cache; where no modality is told, they save against the text rate.
+        those of the prompt read from a cache; where no modality is told, they save against the text rate. `longest` is
+        the longest prompt of several requests whose tokens these are together.
 
         Raises:
             ValueError: a negative count, or more cached tokens than the prompt has.
@@ -171,7 +174,7 @@ class Prices:
         whole = max(listed, prompt_tokens)
         if (read := sum(cached.values())) > whole:
             raise ValueError(f"{read} cached tokens in a prompt of {whole}")
-        rates = self.rates(whole)
+        rates = self.rates(whole if longest is None else longest)
         amount = sum((rates.of(modality) * count for modality, count in tokens.items()), Decimal(0))
         amount += rates.text * (whole - listed)
         for modality, count in cached.items():
@@ -179,14 +182,21 @@ class Prices:
         return self._billed(amount)
 
     def cost(
-        self, tokens: Counts, *, output_tokens: int, prompt_tokens: int = 0, cached_tokens: int | Counts = 0
+        self,
+        tokens: Counts,
+        *,
+        output_tokens: int,
+        prompt_tokens: int = 0,
+        cached_tokens: int | Counts = 0,
+        longest: int | None = None,
     ) -> Decimal | None:
         """USD for a prompt and its answer; `None` where the model's output rate is unknown and output is expected."""
         _refuse_negative(output_tokens)
-        prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
+        prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, longest=longest)
         if not output_tokens:
             return prompt
-        rate = self.rates(max(sum(tokens.values()), prompt_tokens)).output
+        whole = max(sum(tokens.values()), prompt_tokens) if longest is None else longest
+        rate = self.rates(whole).output
         return None if rate is None else prompt + self._billed(rate * output_tokens)
 
     def _billed(self, per_million: Decimal) -> Decimal:
