@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
 from weighlock.io import Io
+from weighlock.locks import Lock
 from weighlock.request import Backend
 from weighlock.settings import Account, Settings
 from weighlock.uploads.copies import Copies
@@ -112,7 +112,7 @@ class Accounts:
         self._settings, self._registry = settings, registry
         self._counters: dict[str, TokenCounter] = {}
         self._references: dict[str, References] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def counter(self, account: Account) -> TokenCounter:
         """What it was told, it remembers. Raises what `service_of` does."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+
+from weighlock.locks import Lock
 
 _KEPT, _ENOUGH, _MOST_ENDPOINTS = 200, 20, 1000
 
@@ -27,7 +28,7 @@ class Answers:
 
     def __init__(self) -> None:
         self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def tell(self, endpoint: str, model: str, tokens: int) -> None:
         """One more, with its thinking."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from weighlock.io import Io
+from weighlock.locks import Lock
 from weighlock.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Opened:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._accounts: dict[int, Accounts] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._registry: Registry | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from weighlock.budgets.audit import plus
 from weighlock.budgets.hold import METRICS, Amounts, Counter, Grant, Reach, Row, State
 from weighlock.budgets.local import LocalStore
 from weighlock.budgets.shelf import Kept, Shelf, Sums
+from weighlock.locks import Lock
 
 _MOST_ROWS = 20_000
 """Past so many the older half is summed up, and repeated steps of holds settled by then find nothing."""
@@ -27,7 +27,7 @@ class MemoryStore(LocalStore):
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         super().__init__(clock)
-        self._lock = threading.RLock()
+        self._lock = Lock(whole=True)
         self._kept = _Kept()
 
     @contextmanager

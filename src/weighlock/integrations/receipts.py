@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from typing import Any
 
 from weighlock.errors import InputError
+from weighlock.locks import Lock
 from weighlock.prepared import PreparedRequest, Receipt
 
 _MOST_NAMED = 1000
@@ -35,7 +35,7 @@ class Receipts:
     responses into a new one: that receipt holds no media. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a response may be collected while another is put here
+        self._lock = Lock()  # a response may be collected while another is put here
         self._of: dict[int, tuple[weakref.ref[Any], Slip]] = {}
         self._named: OrderedDict[str, Receipt] = OrderedDict()
 
