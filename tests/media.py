@@ -70,6 +70,20 @@ def jpeg_of_many_scans(size: tuple[int, int], scans: int) -> bytes:
     return whole[:last] + whole[last:-2] * scans + whole[-2:]
 
 
+def film_of_pictures(picture: bytes, size: tuple[int, int], frames: int, form: str) -> bytes:
+    """One JPEG shown again and again, for a second each."""
+    written = io.BytesIO()
+    with av.open(written, "w", format=form) as container:
+        stream = container.add_stream("mjpeg", rate=1)
+        stream.width, stream.height, stream.pix_fmt = *size, "yuvj420p"
+        for number in range(frames):
+            packet = av.Packet(picture)
+            packet.pts = packet.dts = number
+            packet.time_base, packet.stream = Fraction(1, 1), stream
+            container.mux(packet)
+    return written.getvalue()
+
+
 # -- sound ------------------------------------------------------------------------------------------------------------
 
 _SAMPLES = {

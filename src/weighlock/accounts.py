@@ -25,19 +25,19 @@ _BASE_URLS = {Backend.DEVELOPER: "GOOGLE_GEMINI_BASE_URL", Backend.VERTEX: "GOOG
 
 
 def service_of(account: Account, io: Io, *, base_url: str | None = None) -> Service:
-    """The account's service. `base_url` leads to a gateway or an emulator; else the SDK's variable, else Google.
+    """The account's service. `base_url` leads to a gateway; else the account's own, the SDK's variable, Google.
 
     Raises:
         ConfigError: no key where the account says it is, or an address that is none.
     """
-    return Service(io, target_of(account, base_url=base_url), credential_of(account))
+    return Service(io, target_of(account, base_url), credential_of(account))
 
 
-def target_of(account: Account, *, base_url: str | None = None) -> Target:
-    """Where that is. Raises `ConfigError` where the address is none."""
+def target_of(account: Account, base_url: str | None = None) -> Target:
+    """Where its service is. Raises `ConfigError` where an address cannot be made of it."""
     return Target(
         backend=account.backend,
-        base_url=base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
+        base_url=base_url or account.base_url or os.environ.get(_BASE_URLS[account.backend]) or None,
         project=account.project,
         location=account.location,
     )
@@ -57,7 +57,10 @@ def credential_of(account: Account) -> Credential:
             raise ConfigError(f"account {account.name}: api_key_file {account.api_key_file}: {why}") from None
     if account.api_key_env is not None:
         if key := os.environ.get(account.api_key_env):
-            return ApiKey(key)
+            try:
+                return ApiKey(key)
+            except ConfigError as error:
+                raise ConfigError(f"account {account.name}: {account.api_key_env}: {error.message}") from None
         raise ConfigError(f"account {account.name}: {account.api_key_env} is not set; it holds the API key")
     if account.backend is Backend.VERTEX:
         return GoogleLogin()

@@ -18,7 +18,7 @@ from weighlock.report import Report
 from weighlock.request import Backend, Modality, Request
 from weighlock.scales import Scales
 from weighlock.uploads.references import References
-from weighlock.uploads.repair import references_in, repaired
+from weighlock.uploads.repair import Keep, references_in, repaired
 
 
 async def count_of(
@@ -30,8 +30,9 @@ async def count_of(
     references: Callable[[], References] | None,
     tenant: str,
     timeout_s: float,
+    keep: Keep | None = None,
 ) -> Count:
-    """What the service counts, with files that are gone uploaded again first.
+    """What the service counts, with files that are gone uploaded again first, for `keep` as in `repaired`.
 
     `references` are asked for only where the request names files; `None` on Vertex, which has none.
 
@@ -47,14 +48,16 @@ async def count_of(
 
     if references is None or form is Form.TEXT or not any(references_in(request)):
         return await asked(request)
-    count, _ = await repaired(references(), tenant, request, asked)
+    count, _ = await repaired(references(), tenant, request, asked, keep=keep)
     return count
 
 
-async def counted(report: Report, request: Request, scales: Scales, accounts: Accounts, tenant: str) -> Report:
+async def counted(
+    report: Report, request: Request, scales: Scales, accounts: Accounts, tenant: str, *, keep: Keep | None = None
+) -> Report:
     """The receipt with the service's count in it; the very same where no count would change its verdict.
 
-    `request` is what would be sent, by `tenant`.
+    `request` is what would be sent, by `tenant`; `keep` takes what is uploaded for it, as in `repaired`.
 
     Raises:
         ConfigError: no key where the account says it is, it is an account of another backend, or there is no place to
@@ -76,6 +79,7 @@ async def counted(report: Report, request: Request, scales: Scales, accounts: Ac
             references=None if account.backend is Backend.VERTEX else lambda: accounts.references(account),
             tenant=tenant,
             timeout_s=policy.timeout_s,
+            keep=keep,
         )
     except ReferenceUnrecoverable as failure:  # the service refuses the request itself as well
         return _refused(replace(report, counted=replace(asked, failure=failure)), failure.message)

@@ -123,13 +123,14 @@ class Doer:
         def is_over() -> bool:
             return self._is_cancelled() or self.clock() >= until
 
-        return self.make(
+        data, made = self.make(
             finding.shaped or finding.part,
             work,
             (lambda share: tell(at, share)) if tell else None,
             is_over,
             size_bytes=size_bytes,
         )
+        return data, replace(made, by=work)
 
     def _milder(self, at: int, work: Work, error: InputError, done: Done) -> Iterator[Work]:
         """The work with ever more bytes than planned, where they were too few and a limit has room for more.

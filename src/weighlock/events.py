@@ -36,6 +36,13 @@ class PartRecord:
     after: Mapping[str, tuple[int, int, int]]
     resent: bool = False
     """Whether an earlier turn sent it already."""
+    sent_mime: str | None = None
+    sent_bytes: int | None = None
+    """As it is sent."""
+    work: Mapping[str, Any] | None = None
+    """What was done to its bytes, with every parameter: clip, frames a second, pixels, pages."""
+    uploaded: bool | None = None
+    """Whether its bytes went to the Files API for this request; `False` where a file there was used again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +71,15 @@ class BilledRecord:
     estimated: bool
     underestimated: Mapping[str, int]
     findings: tuple[str, ...]
+    hops: int = 1
+    tool_use: int = 0
+    """Prompt tokens beside `prompt`, of the service's own tools."""
+    unattributed: int = 0
+    cached_by_modality: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    buckets: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    """As Google files them."""
+    usd_by_modality: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Of the prompt, cached tokens at their rate; the answer's share is the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +92,8 @@ class Ended:
     endpoint: str
     owner: str | None
     model: str
+    family: str
+    """The model by the name the rules have for it."""
     backend: str
     tenant: str
     session: str | None
@@ -101,7 +119,14 @@ class Ended:
     """Tokens of what was sent before that stand as they were; `None` of a first turn."""
     cache_lost: int | None = None
     counted: bool = False
+    counted_tokens: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    """What the service counted, by the modalities it named."""
     uploads: int = 0
+    reuploads: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    """By cause: `expired`, `refused`."""
+    screened: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NOTHING)
+    """Media that did not go as they came, by what became of them (`removed`, `relocated`, `converted`, `lifted` …) and
+    modality."""
     stages_ms: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     billed: BilledRecord | None = None
     """`None` where it was not sent, or cost nothing."""

@@ -37,13 +37,34 @@ def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
     """What a bill comes to; tokens under no modality pay what text does. `None` where nobody prices it."""
     if isinstance(prices, Unpriced):
         return None
+    whole, cached = _whole(usage)
+    return prices.cost(
+        usage.by_modality,
+        output_tokens=usage.output,
+        prompt_tokens=whole,
+        cached_tokens=cached,
+        longest=_longest(usage),
+    )
+
+
+def usd_shares(usage: Usage, prices: Prices | Unpriced) -> dict[str, Decimal]:
+    """What of a bill each modality of the prompt comes to; empty where nobody prices it. The answer's is not there."""
+    if isinstance(prices, Unpriced):
+        return {}
+    whole, cached = _whole(usage)
+    shares = prices.shares(usage.by_modality, prompt_tokens=whole, cached_tokens=cached, longest=_longest(usage))
+    return {str(modality): amount for modality, amount in shares.items() if amount}
+
+
+def _whole(usage: Usage) -> tuple[int, dict[Modality, int]]:
+    """Every token of the prompt, the service's own tools' too; and those of a cache, the nameless ones as text."""
     cached = dict(usage.cached_by_modality)
     cached[Modality.TEXT] = cached.get(Modality.TEXT, 0) + max(0, usage.cached - sum(cached.values()))
-    whole = max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use
-    longest = None if usage.longest is None else usage.longest + usage.tool_use
-    return prices.cost(
-        usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached, longest=longest
-    )
+    return max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use, cached
+
+
+def _longest(usage: Usage) -> int | None:
+    return None if usage.longest is None else usage.longest + usage.tool_use
 
 
 def usd(micro: int) -> Decimal:

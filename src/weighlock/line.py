@@ -35,7 +35,7 @@ from weighlock.scales import Asked, Scales
 from weighlock.sending import brought, known_bytes, let_go
 from weighlock.settings import OnExceed, Settings
 from weighlock.settling import bill_of, costs_nothing, refusal_in
-from weighlock.uploads.repair import mended
+from weighlock.uploads.repair import REFUSED, mended
 from weighlock.weigher import Looked, Weigher, fitted
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ class Line(Weigher):
     def close(self) -> None:
         super().close()
         self._opened.close()
+
+    def take_over(self, before: Line) -> None:
+        """Goes on in the place of another, whose settings were changed: with what this process alone remembers of
+        budgets and of answers. To be called before either is closed."""
+        self._opened.take_over(before._opened)
+        self._answers = before._answers
 
     async def _prepared(
         self, io: Io, request: Request, origin: Origin, asked: Asked, *, holds: bool = True, refuses: bool = True
@@ -140,7 +146,9 @@ class Line(Weigher):
         accounts, sent = self._opened.accounts(io), looked.screened.request
         try:
             for report in (plan.before,) if plan.after is plan.before else (plan.before, plan.after):
-                told = await counted(report, sent, passage.scales, accounts, passage.asked.tenant)
+                told = await counted(
+                    report, sent, passage.scales, accounts, passage.asked.tenant, keep=passage.files.renew
+                )
                 if told is not report:
                     passage.demand_counted(told)
                     return told
@@ -235,17 +243,20 @@ class Line(Weigher):
 
     async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         refused, account = refusal_in(error, io.now()), ready.scales.endpoint.account
-        if refused is None or ready.mended or account.backend is Backend.VERTEX:
+        if refused is None or account.backend is Backend.VERTEX:
             return None
         try:
             references = self._opened.accounts(io).references(account)
             known = known_bytes(ready.receipt.fitted, ready.files.by_part)
-            request, renewed = await mended(references, ready.asked.tenant, ready.request, refused, known)
+            request, renewed = await mended(
+                references, ready.asked.tenant, ready.request, refused, known, ready.files.looked_at
+            )
         except (ServiceRefused, ConfigError):  # it is about something else, or nobody here has the key
             return None
-        ready.files.renewed += renewed
+        ready.files.renew(renewed, REFUSED)
         contents, config = await io.call(written, request, ready.origin)
-        return replace(ready, request=request, contents=contents, config=config, mended=True)
+        receipt = replace(ready.receipt, reuploads=+ready.files.reuploads)
+        return replace(ready, request=request, receipt=receipt, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
         released = self._opened.ledger(io).release(ready.reservation)

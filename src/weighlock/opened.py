@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from weighlock.io import Io
 from weighlock.locks import Lock
 from weighlock.settings import Settings
+from weighlock.settings.model import StoreKind
 
 if TYPE_CHECKING:
     from weighlock.accounts import Accounts
@@ -40,6 +41,13 @@ class Opened:
             known = Ledger(io, self.store(), on_failure=self._settings.state.on_failure)
             known = self._ledgers.setdefault(id(io), known)
         return known
+
+    def take_over(self, before: Opened) -> None:
+        """The budgets that are kept in this process only go on in a successor of the same kind of store."""
+        with before._lock, self._lock:
+            same = before._settings.state.store is self._settings.state.store is StoreKind.MEMORY
+            if same and before._store is not None:
+                self._store = before._store
 
     def store(self) -> Store:
         """Where budgets are kept.

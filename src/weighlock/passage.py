@@ -178,6 +178,7 @@ class Passage:
             warnings=(*self.warnings, *(() if held is None else map(_warning, held.warnings))),
             uploads=MappingProxyType(dict(self.files.by_part)),
             digests=self.digests,
+            reuploads=+self.files.reuploads,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -24,7 +24,13 @@ from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.weigher import Parts
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from weighlock.budgets.hold import Store
+    from weighlock.gauges import Gauges
+    from weighlock.observe.sample import Sample
+    from weighlock.settings import Account
+    from weighlock.uploads.references import References
 
 
 class Preflight(Line):
@@ -34,7 +40,8 @@ class Preflight(Line):
     that may need neither; in a threaded program a fork in the middle of such an import would hang the child. `clock`
     tells seconds, for deadlines; the two `Io`s wait for the service, in the blocking methods and in the async ones.
     Each of `on_event` is told of every request once it has ended: settled, let go, or refused. It is called where the
-    request is, so it should take no time; what it raises is logged.
+    request is, so it should take no time; what it raises is logged. `registry` is a Prometheus registry of the host's:
+    the metrics of the README's table are kept there.
     """
 
     def __init__(
@@ -47,9 +54,28 @@ class Preflight(Line):
         io: SyncIo | None = None,
         async_io: AsyncIo | None = None,
         on_event: Iterable[Callable[[Ended], object]] = (),
+        registry: CollectorRegistry | None = None,
     ) -> None:
         super().__init__(settings, rules=rules, preload=preload, clock=clock, on_event=on_event)
         self._io, self._async_io = io or SyncIo(), async_io or AsyncIo()
+        self._gauges: Gauges | None = None
+        if registry is not None:
+            self._measured_in(registry)
+
+    def _measured_in(self, registry: CollectorRegistry) -> None:
+        from weighlock.observe import prometheus
+
+        metrics = prometheus.Metrics(registry, endpoints=self.settings.endpoints, models=self.rules.models())
+        self._witnesses.listen(metrics)
+        registry.register(prometheus.Gauges(self.gauges))
+
+    def gauges(self) -> Iterator[Sample]:
+        """How budgets, files, rules and prices stand now. Blocks."""
+        from weighlock.gauges import Gauges
+
+        if self._gauges is None:
+            self._gauges = Gauges(self.settings, self.rules, self._opened, self._io)
+        return self._gauges()
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,6 +97,14 @@ class Preflight(Line):
             ConfigError: it may not be where the settings have it.
         """
         return self._opened.store()
+
+    def references(self, account: Account) -> References:
+        """The files an account has at the service, for coroutines.
+
+        Raises:
+            ConfigError: on Vertex, which has none; no key where the account says it is; no place for the registry.
+        """
+        return self._opened.accounts(self._async_io).references(account)
 
     # ---- the line
 
@@ -167,7 +201,7 @@ class Preflight(Line):
 
     def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         """What may be sent once more after the service refused it for a file: that file is uploaded again, and every
-        reference to it is rewritten. Once a request; `None` where that is no help, and the error stands.
+        reference to it is rewritten. Once a file; `None` where that is no help, and the error stands.
 
         Args:
             ready: As it was sent. What comes in its place is settled in its place.

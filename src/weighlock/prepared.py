@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,8 @@ from weighlock.fitted import Fitted
 from weighlock.gemini.usage import Usage
 from weighlock.holding import usd
 from weighlock.planning.admit import Decision
-from weighlock.planning.cost import Prices, Unpriced
-from weighlock.planning.weigh import CostRange, Tally, Weighed, by_modality, cost_of
-from weighlock.report import SCHEMA, cost_dict
+from weighlock.planning.weigh import CostRange, Tally
+from weighlock.report import SCHEMA
 from weighlock.request import Modality, Request
 from weighlock.scales import Asked, Scales
 from weighlock.sending import Files
@@ -56,47 +56,12 @@ class Billed:
     """Nobody said what it cost: what was held is taken for it."""
     underestimated: Amounts = field(default_factory=lambda: MappingProxyType({}))
     """By how much the bill is above what was held; its window carries it."""
+    shares: Mapping[str, Decimal] = field(default_factory=lambda: MappingProxyType({}))
+    """USD of each modality of the prompt."""
 
     @property
     def usd(self) -> str | None:
         return f"{usd(self.spent[MICRO_USD]):f}" if MICRO_USD in self.spent else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resent:
-    """Media that earlier turns sent already, and what they cost again."""
-
-    parts: tuple[Weighed, ...]
-    prices: Prices | Unpriced
-
-    @property
-    def tokens(self) -> Tally:
-        return Tally.of(part.total for part in self.parts)
-
-    def cost(self, *, cached: bool = False) -> CostRange | None:
-        """USD for their tokens; with `cached` at the price of those the prompt cache holds. `None` is unknown."""
-        return self._cost(self.parts, cached=cached)
-
-    def _cost(self, parts: Sequence[Weighed], *, cached: bool = False) -> CostRange | None:
-        tokens = by_modality(parts)
-        return cost_of(tokens, self.prices, cached=tokens if cached else {})
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "media": len(self.parts),
-            "tokens": asdict(self.tokens),
-            "cost_usd": cost_dict(self.cost()),
-            "cost_cached_usd": cost_dict(self.cost(cached=True)),
-            "parts": [
-                {
-                    "part": at,
-                    "source": part.examined.label,
-                    "tokens": asdict(part.total),
-                    "cost_usd": cost_dict(self._cost([part])),
-                }
-                for at, part in enumerate(self.parts)
-            ],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +85,8 @@ class Receipt:
     """What went by the Files API, by part."""
     digests: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """What media in memory are told by in the decision log, by part; nothing where there is none."""
+    reuploads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Files that had to be uploaded again for it, by cause: `expired`, `refused`."""
     stages_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """How long each step took."""
     billed: Billed | None = None
@@ -129,7 +96,13 @@ class Receipt:
 
     def with_bill(self, bill: Bill, underestimated: Amounts) -> Receipt:
         """Once it is settled."""
-        billed = Billed(usage=bill.usage, spent=bill.spent, estimated=bill.estimated, underestimated=underestimated)
+        billed = Billed(
+            usage=bill.usage,
+            spent=bill.spent,
+            estimated=bill.estimated,
+            underestimated=underestimated,
+            shares=bill.shares,
+        )
         return replace(self, billed=billed)
 
     def with_codes(self, *codes: str) -> Receipt:
@@ -148,10 +121,18 @@ class Receipt:
         return self.fitted.before.total.high - self.fitted.after.total.high
 
     @property
-    def resent(self) -> Resent:
-        """Of the request as it is sent: the media of its history."""
-        sent, after = self.fitted.sent, self.fitted.after
-        return Resent(parts=after.parts[: sent.media] if sent is not None else (), prices=after.prices)
+    def resent(self) -> tuple[int, Tally]:
+        """How many media earlier turns sent already, and what they cost again."""
+        sent = self.fitted.sent
+        parts = self.fitted.after.parts[: sent.media] if sent is not None else ()
+        return len(parts), Tally.of(part.total for part in parts)
+
+    @property
+    def resent_parts(self) -> tuple[tuple[str, Tally, CostRange | None], ...]:
+        """Each of them: what it is called, its tokens, and what they cost again, cached or not."""
+        count, after = self.resent[0], self.fitted.after
+        costs = after.costs[:count] if count else ()
+        return tuple((one.examined.label, one.total, cost) for one, cost in zip(after.parts, costs, strict=False))
 
     @property
     def drift(self) -> dict[Modality, int]:
@@ -167,6 +148,7 @@ class Receipt:
 
     def as_dict(self) -> dict[str, Any]:
         """The receipt as JSON values, `schema` 1. USD are strings of decimals. No content, no address."""
+        media, tokens = self.resent
         return {
             "schema": SCHEMA,
             "id": self.id,
@@ -176,7 +158,14 @@ class Receipt:
             "warnings": list(self.warnings),
             "request": self.fitted.as_dict(),
             "wished": None if self.wished is self.fitted else self.wished.as_dict(),
-            "resent": self.resent.as_dict(),
+            "resent": {
+                "media": media,
+                "tokens": asdict(tokens),
+                "parts": [
+                    {"part": at, "tokens": asdict(each), "usd": None if cost is None else f"{cost.likely:f}"}
+                    for at, (_, each, cost) in enumerate(self.resent_parts)
+                ],
+            },
             "held": _amounts(self.held),
             "unverified": self.unverified,
             "uploads": [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from weighlock.encoded import Base64
 from weighlock.errors import InputError
 from weighlock.events import BilledRecord, Ended, PartRecord, StepRecord
 from weighlock.facts_values import values_of
+from weighlock.fitted import Fitted
 from weighlock.media.controls import Controls
 from weighlock.media.tokens import TokenRange
 from weighlock.observe.decision_log import DecisionLog
 from weighlock.passage import session_hash
+from weighlock.planning.carrying import Action
 from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Step
 from weighlock.planning.weigh import CostRange, Tally, Weighed
@@ -44,6 +47,10 @@ class Witnesses:
         sent = enumerate(one.part for one in findings if one.is_sent)
         return {at: digest for at, part in sent if (digest := _digest(part)) is not None}
 
+    def listen(self, listener: Callable[[Ended], object]) -> None:
+        """Another one, told of what ends from now on."""
+        self._listeners.append(listener)
+
     def tell(self, receipt: Receipt | None, asked: Asked) -> None:
         """What goes wrong there is not the request's."""
         if receipt is None or not self._listeners:
@@ -67,6 +74,7 @@ def ended(receipt: Receipt, *, tenant: str, session: str | None) -> Ended:
         endpoint=scale.endpoint,
         owner=scale.owner,
         model=scale.model,
+        family=scale.resolved_model,
         backend=scale.backend.value,
         tenant=tenant,
         session=session,
@@ -87,7 +95,10 @@ def ended(receipt: Receipt, *, tenant: str, session: str | None) -> Ended:
         cache_kept=None if cached is None else Tally.of(cached.kept.values()).likely,
         cache_lost=None if cached is None else Tally.of(cached.lost.values()).likely,
         counted=fitted.before.counted is not None and fitted.before.counted.count is not None,
+        counted_tokens=_counted(fitted),
         uploads=len(receipt.uploads),
+        reuploads=dict(receipt.reuploads),
+        screened=_screened(fitted),
         stages_ms={name: round(ms, 3) for name, ms in receipt.stages_ms.items()},
         billed=_billed(receipt),
         escalates=receipt.earlier.id if receipt.earlier is not None else None,
@@ -110,7 +121,47 @@ def _parts(receipt: Receipt) -> Iterable[PartRecord]:
             before=_of_part(old),
             after=_of_part(new),
             resent=at < resent,
+            sent_mime=new.examined.mime,
+            sent_bytes=new.examined.size_bytes,
+            work=_work(fitted, at),
+            uploaded=not receipt.uploads[at].reused if at in receipt.uploads else None,
         )
+
+
+def _work(fitted: Fitted, at: int) -> dict[str, Any] | None:
+    """What was done to a medium's bytes, by its values that say something."""
+    made = fitted.made.get(at)
+    if made is None or made.by is None:
+        return None
+    given = {name: value for name, value in asdict(made.by).items() if value not in (None, False)}
+    began = {} if made.actual_start_s is None else {"actual_start_s": made.actual_start_s}
+    return {"kind": type(made.by).__name__, **_values(given), **began}
+
+
+def _counted(fitted: Fitted) -> dict[str, int]:
+    counted = fitted.before.counted
+    return {} if counted is None or counted.count is None else {str(k): n for k, n in counted.count.by_modality.items()}
+
+
+_DONE = {
+    Action.RELABEL: "relabelled",
+    Action.RECODE: "recoded",
+    Action.CONVERT: "converted",
+    Action.RELOCATE: "relocated",
+    Action.REMOVE: "removed",
+    Action.REJECT: "refused",
+}
+
+
+def _screened(fitted: Fitted) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for one in fitted.screening.findings:
+        words = [_DONE[one.decision.action]] if one.decision.action in _DONE else []
+        words += ["lifted"] if one.hidden is not None and one.is_sent else []
+        words += ["converted"] if one.decision.action is Action.RELOCATE and one.decision.convert else []
+        for word in words:
+            found.setdefault(word, Counter())[str(one.medium.modality or "UNKNOWN")] += 1
+    return {word: dict(kinds) for word, kinds in found.items()}
 
 
 def _uploaded(receipt: Receipt, at: int) -> str | None:
@@ -180,4 +231,10 @@ def _billed(receipt: Receipt) -> BilledRecord | None:
         estimated=billed.estimated,
         underestimated=dict(billed.underestimated),
         findings=tuple(one.code for one in usage.findings),
+        hops=usage.hops,
+        tool_use=usage.tool_use,
+        unattributed=usage.unattributed,
+        cached_by_modality={kind.value: tokens for kind, tokens in usage.cached_by_modality.items()},
+        buckets=dict(usage.buckets),
+        usd_by_modality={kind: f"{amount:f}" for kind, amount in billed.shares.items()},
     )

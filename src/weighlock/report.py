@@ -61,7 +61,6 @@ class Report:
 
     scale: Scale
     parts: tuple[Weighed, ...]
-    prices: Prices | Unpriced
     tokens: Mapping[Modality, Tally]
     cost: CostRange | None
     verdict: Verdict
@@ -79,11 +78,16 @@ class Report:
     """What text costs here, to tell what media hidden in a tool's text would have cost as such."""
     counted: Counted | None = None
     """What the service was asked before the verdict; `None` where it was not."""
+    prices: Prices | Unpriced | None = field(default=None, repr=False)
+    """What tokens cost, for whoever asks of one part."""
 
     @property
     def costs(self) -> tuple[CostRange | None, ...]:
         """One a part, input only."""
-        return tuple(cost_of(by_modality([part]), self.prices) if part.tokens else None for part in self.parts)
+        return tuple(
+            cost_of(by_modality([part]), self.prices) if part.tokens and self.prices is not None else None
+            for part in self.parts
+        )
 
     @property
     def total(self) -> Tally:

@@ -156,6 +156,10 @@ class Clip:
         left_s = _length(self.span(duration_s))
         return 0 < _length(self.span(left_s)) < left_s
 
+    def spans(self, duration_s: float) -> bool:
+        """Whether a recording is no longer than a window between two places: `2-10` spans 8 s."""
+        return self.start_s is not None and self.end_s is not None and duration_s <= self.end_s - self.start_s
+
     @property
     def bounds_s(self) -> tuple[float, float]:
         """Start and end in a recording that has none."""

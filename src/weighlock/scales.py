@@ -182,12 +182,12 @@ class Scales:
         return Report(
             scale=self.scale,
             parts=parts,
-            prices=self.prices,
             tokens=load.tokens,
             cost=cost,
             verdict=verdict,
             refused=(*refused_together(parts, self.rules.limits), *refused_inline(parts, self.rules)),
             text_rule=self.rules.text,
+            prices=self.prices,
             **why,
         )
 
@@ -246,6 +246,7 @@ class Scales:
             around_s=clip.around_s,
             span_asked=asked is not None,
             recut=asked is None and clip.recuts(examined.facts.duration_s),
+            perhaps_cut=asked is None and clip.spans(examined.facts.duration_s),
         )
 
     def _asked_clip(self, examined: Examined) -> Clip | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
 from weighlock.settings import Account
 from weighlock.uploads.references import Reference, References
-from weighlock.uploads.repair import freshened, references_in
+from weighlock.uploads.repair import EXPIRED, freshened, references_in
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +29,16 @@ class Files:
     """What stands in the place of files the caller named."""
     known: dict[str, MediaPart] = field(default_factory=dict)
     """The bytes of files, by their names."""
+    looked_at: set[str] = field(default_factory=set)
+    """Names of files the service refused, and of those uploaded in their place: neither is uploaded again."""
+    reuploads: Counter[str] = field(default_factory=Counter)
+    """How many of `renewed` were uploaded, by cause."""
+
+    def renew(self, references: Iterable[Reference], cause: str) -> None:
+        """These stand in the place of others, which are past their end (`expired`) or were `refused`."""
+        for one in references:
+            self.renewed.append(one)
+            self.reuploads[cause] += not one.reused
 
     @property
     def all(self) -> list[Reference]:
@@ -65,8 +76,8 @@ async def brought(
         references = _of(accounts, account, scales)
     except ConfigError:  # without a key nothing can be renewed: the caller's own client has one
         return fitted, fitted.request
-    request, renewed = await freshened(references, tenant, fitted.request, files.known)
-    files.renewed += renewed
+    request, renewed = await freshened(references, tenant, fitted.request, files.known, files.looked_at)
+    files.renew(renewed, EXPIRED)
     return fitted, request
 
 

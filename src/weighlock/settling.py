@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from weighlock.budgets.hold import Amounts
 from weighlock.errors import ServiceRefused, ServiceUnreachable, WeighlockError
 from weighlock.gemini.errors import refusal
 from weighlock.gemini.usage import Usage, billed, last_usage
-from weighlock.holding import spent_of
+from weighlock.holding import spent_of, usd_shares
 from weighlock.media.tokens import TokenRange
 from weighlock.planning.cost import ServiceTier
 from weighlock.planning.weigh import Weighed, weigh
@@ -70,6 +72,8 @@ class Bill:
     spent: Amounts
     usage: Usage
     estimated: bool
+    shares: Mapping[str, Decimal] = field(default_factory=lambda: MappingProxyType({}))
+    """USD of each modality of the prompt; empty where nobody says what it cost, or what it is priced at."""
 
 
 def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts, *, partial: bool = False) -> Bill:
@@ -83,7 +87,8 @@ def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts, *, partial
         return Bill(spent=held, usage=Usage(prompt=None), estimated=True)
     if partial:
         usage = replace(usage, answer=max(usage.answer, scales.output_tokens - usage.thoughts))
-    return Bill(spent=spent_of(usage, scales.prices_at(_tier(said))), usage=usage, estimated=partial)
+    prices = scales.prices_at(_tier(said))
+    return Bill(spent=spent_of(usage, prices), usage=usage, estimated=partial, shares=usd_shares(usage, prices))
 
 
 def costs_nothing(error: BaseException) -> bool:

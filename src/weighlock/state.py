@@ -28,6 +28,10 @@ _OVER_NETWORK = frozenset(
 _PAUSE_S = 0.02
 
 
+class Damaged(Exception):
+    """What a row says makes no sense: nobody of ours wrote it."""
+
+
 class StateFile:
     """One database for all threads and processes of a host. Every use is a transaction of its own.
 
@@ -99,7 +103,7 @@ class StateFile:
                 if self._sqlite is None:
                     self._sqlite = self._opened()
                 yield self._sqlite
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, Damaged) as error:
                 raise self._unavailable(error) from error
 
     # A connection must not live through a fork, in either process: sqlite.org/howtocorrupt.html, 2.6.
@@ -145,6 +149,8 @@ class StateFile:
             self._migrate(connection)
 
     def _demand_ours(self, connection: sqlite3.Connection) -> None:
+        # In this order: another process may be making it right now.
+        empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
         version, known = _pragma(connection, "user_version"), len(self._migrations)
         if version > known:
             raise ConfigError(
@@ -154,9 +160,12 @@ class StateFile:
                 version=version,
                 known=known,
             )
-        empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
-        if _pragma(connection, "application_id") != _APPLICATION_ID and not empty:
+        if empty:
+            return
+        if _pragma(connection, "application_id") != _APPLICATION_ID:
             raise ConfigError(f"{_told(self.path)} is a database of another program; set state.dir")
+        if version < 1:
+            raise Damaged(f"it holds tables and says it is of version {version}")
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         with _transaction(connection):
@@ -173,8 +182,9 @@ class StateFile:
             os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))  # VACUUM takes an empty file, and its mode
             connection.execute("VACUUM INTO ?", (str(copy),))
 
-    def _unavailable(self, error: sqlite3.DatabaseError) -> StateUnavailable:
-        if not isinstance(error, sqlite3.OperationalError):
+    def _unavailable(self, error: Exception) -> StateUnavailable:
+        if not isinstance(error, sqlite3.OperationalError) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+            # Not a database, a row that is damaged, or a table or column of ours that is not there.
             return StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}")
         why = f"locked for longer than {self._busy_s:g} s" if _is_busy(error) else str(error)
         return StateUnavailable(f"{_told(self.path)}: {why}")

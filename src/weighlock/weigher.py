@@ -22,6 +22,7 @@ from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
 from weighlock.planning.cost import ServiceTier
+from weighlock.planning.identify import Identified
 from weighlock.planning.rewrite import rewritten
 from weighlock.planning.said import controls_of, request_resolution, request_text
 from weighlock.planning.screen import Finding, Screening, screen
@@ -224,6 +225,10 @@ class Weigher:
         """
         scales = self._scales_for(request, asked)
         return fitted(self.look(request, scales, (asked or Asked()).tenant), scales)
+
+    def identify(self, part: MediaPart) -> Identified:
+        """What a medium is, from its first bytes. Never raises: what is wrong with it is its `error`."""
+        return self._examiner.identify(part)
 
     def look(self, request: Request, scales: Scales, tenant: str = DEFAULT_TENANT) -> Looked:
         """What a request holds, and what its carriers may hold of it: all that is asked of the media themselves.

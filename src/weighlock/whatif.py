@@ -6,12 +6,12 @@ What only bytes could tell (whether a copied cut comes out as planned) is taken 
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,7 +36,6 @@ from weighlock.settings import OnExceed, Settings
 
 _CONTROLS = TypeAdapter(Controls)
 _NEVER = timedelta(days=366)
-_MOST_WORST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +62,10 @@ class Case:
     def saved_usd(self) -> Decimal:
         return (self.usd_before or Decimal(0)) - (self.usd_after or Decimal(0))
 
-    @property
-    def weight(self) -> tuple[bool, int]:
-        """What would have been refused weighs more, by what it costs; what would have changed, by how much."""
-        is_refused = self.outcome not in ("admitted", "shaped")
-        return is_refused, self.tokens_before if is_refused else self.saved_tokens
-
 
 @dataclass(slots=True)
 class Sums:
-    """Of an endpoint's requests, or of all."""
+    """Of some requests."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     saved_tokens: int = 0
@@ -82,52 +75,59 @@ class Sums:
     def requests(self) -> int:
         return self.outcomes.total()
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.outcomes + other.outcomes, self.saved_tokens + other.saved_tokens, self.saved_usd + other.saved_usd
-        )
-
-    def add(self, case: Case) -> None:
-        self.outcomes[case.outcome] += 1
-        self.saved_tokens += case.saved_tokens
-        self.saved_usd += case.saved_usd
+    def add(self, one: Case) -> None:
+        self.outcomes[one.outcome] += 1
+        self.saved_tokens += one.saved_tokens
+        self.saved_usd += one.saved_usd
 
 
 @dataclass(slots=True)
 class Outlook:
-    """All of them together. A log is as long as it is: nothing is kept of a case that is not among the worst."""
+    """All of them together, in little memory however many there are."""
 
+    most: int = 10
+    """Of the worst, so many are kept."""
     endpoints: dict[str, Sums] = field(default_factory=dict)
+    overall: Sums = field(default_factory=Sums)
     unreadable: Counter[str] = field(default_factory=Counter)
     """Lines that cannot be planned again, by reason."""
-    worst: list[Case] = field(default_factory=list)
-    """Ten: those that would have been refused, the dearest first; then those that would have changed most."""
+    _worst: list[tuple[bool, int, int, Case]] = field(default_factory=list)
 
-    def add(self, case: Case) -> None:
-        self.endpoints.setdefault(case.endpoint, Sums()).add(case)
-        is_full = len(self.worst) == _MOST_WORST
-        if case.outcome != "admitted" and (not is_full or case.weight > self.worst[-1].weight):
-            self.worst = sorted((*self.worst, case), key=lambda one: one.weight, reverse=True)[:_MOST_WORST]
+    def add(self, one: Case) -> None:
+        self.overall.add(one)
+        self.endpoints.setdefault(one.endpoint, Sums()).add(one)
+        if one.outcome == "admitted":
+            return
+        shaped = one.outcome == "shaped"
+        rank = (not shaped, one.saved_tokens if shaped else one.tokens_before, -self.overall.requests)
+        heapq.heappush(self._worst, (*rank, one))
+        if len(self._worst) > self.most:
+            heapq.heappop(self._worst)
+
+    def worst(self) -> list[Case]:
+        """Those that would have been refused, the dearest first; then those that would have changed most."""
+        return [one for *_, one in sorted(self._worst, key=lambda ranked: ranked[:3], reverse=True)]
 
 
-def what_if(lines: Iterable[Mapping[str, Any]], settings: Settings, rules: RuleBook) -> Outlook:
-    """What these settings, enforced, would have made of logged requests; in order of time."""
-    outlook = Outlook()
-    for case in cases(lines, settings, rules, outlook.unreadable):
-        outlook.add(case)
-    return outlook
-
-
-def cases(
-    lines: Iterable[Mapping[str, Any]], settings: Settings, rules: RuleBook, unreadable: Counter[str]
-) -> Iterator[Case]:
-    """What would have become of each; `unreadable` counts those that cannot be planned again, by reason."""
+def what_if(
+    lines: Iterable[Mapping[str, Any]],
+    settings: Settings,
+    rules: RuleBook,
+    *,
+    told: Callable[[Case], object] = lambda _: None,
+) -> Outlook:
+    """What these settings, enforced, would have made of logged requests; in the order they come, each `told`."""
     replay = _Replay(settings, rules)
+    outlook = Outlook()
     for line in lines:
         try:
-            yield replay.case(line)
+            case = replay.case(line)
+            outlook.add(case)
+            told(case)
         except (WeighlockError, ValidationError, KeyError, TypeError, ValueError) as error:
-            unreadable[error.code if isinstance(error, WeighlockError) else "no such line"] += 1
+            reason = error.code if isinstance(error, WeighlockError) else "no such line"
+            outlook.unreadable[reason] += 1
+    return outlook
 
 
 class _Replay:
@@ -135,7 +135,7 @@ class _Replay:
         self._settings, self._rules = settings, rules
         self._now: datetime | None = None
         self._store = MemoryStore(self._clock)
-        self._scales = lru_cache(maxsize=256)(self._made)
+        self._scales: dict[tuple[str, str, str, int, date], Scales] = {}
 
     def _clock(self) -> datetime:
         if self._now is None:
@@ -160,11 +160,12 @@ class _Replay:
         return self._case(line, scales, "shaped" if planned.steps else "admitted", steps, before, after)
 
     def _scales_of(self, line: Mapping[str, Any], day: date) -> Scales:
-        return self._scales(line["endpoint"], line["model"], line["backend"], int(line.get("output_tokens", 0)), day)
-
-    def _made(self, endpoint: str, model: str, backend: str, answer: int, day: date) -> Scales:
-        asked = Asked(endpoint=endpoint, model=model, backend=Backend(backend), output_tokens=answer, on=day)
-        return Scales(self._settings, self._rules, asked)
+        key = (line["endpoint"], line["model"], line["backend"], int(line.get("output_tokens", 0)), day)
+        if key not in self._scales:
+            endpoint, model, backend, answer, on = key
+            asked = Asked(endpoint=endpoint, model=model, backend=Backend(backend), output_tokens=answer, on=on)
+            self._scales[key] = Scales(self._settings, self._rules, asked)
+        return self._scales[key]
 
     def _held(self, line: Mapping[str, Any], scales: Scales, after: Report) -> str | None:
         """What has no room for it; else it is spent there, at once."""

@@ -43,9 +43,11 @@ DOORS = {
     "redis": {"budgets/redis.py"},
     "msgspec": {"converters/json_text.py"},
     "genai_prices": {"pricing.py"},
-    "prometheus_client": set(),
-    "starlette": {"emulator/admin.py", "emulator/app.py", "emulator/routes.py"},
-    "uvicorn": {"emulator/transport.py"},
+    "prometheus_client": {"observe/prometheus.py"},
+    "aiohttp": {"service/upstream.py"},
+    "yarl": {"service/upstream.py"},
+    "starlette": {"emulator/admin.py", "emulator/app.py", "emulator/routes.py", "service/admin.py"},
+    "uvicorn": {"emulator/transport.py", "service/server.py"},
     "pytest": {"emulator/pytest_plugin.py"},
 }
 PURE = ("media", "mime", "planning", "report.py", "screening_report.py", "request.py", "errors.py")

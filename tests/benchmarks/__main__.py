@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "src")]
 
-from benchmarks import files, folders, pictures, prepare, requests, startup, transforms, uploads  # noqa: E402
+from benchmarks import files, folders, pictures, prepare, proxy, requests, startup, transforms, uploads  # noqa: E402
 from benchmarks.harness import Comparison, as_table  # noqa: E402
 
 BENCHES = {
@@ -27,6 +27,7 @@ BENCHES = {
     "folder": folders.mixed_folder,
     "pictures": pictures.pictures,
     "prepare": prepare.prepare,
+    "proxy": proxy.proxy,
     "requests": requests.requests,
     "startup": startup.startup,
     "transforms": transforms.transforms,

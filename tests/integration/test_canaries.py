@@ -373,3 +373,39 @@ def test_the_commands_say_nothing_of_it(
     failed = all_of(result.exception) if result.exception is not None else ""
     assert result.output or failed
     demand_silence(result.output, failed, logged())
+
+
+@pytest.mark.parametrize(
+    ("fault", "on"),
+    [
+        (None, ""),
+        ("return-403", "upload"),
+        ("return-400", "upload.finalize"),
+        ("return-reset-connection", "upload.chunk"),
+        ("return-400", "files"),
+    ],
+)
+def test_uploading_and_looking_after_uploads_say_and_keep_nothing_of_it(
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str], fault: str | None,
+    on: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", emulator.base_url)
+    Path("weighlock.yaml").write_text("version: 1\ndefault: {model: gemini-x}\nstate: {dir: state}\n")
+    Path("shot.png").write_bytes(media.picture((64, 48)))
+    told: Told = []
+    if fault is not None:
+        emulator.faults.set(fault, on=on, count=3)
+    for words in (
+        "upload shot.png", "upload --format json shot.png", "uploads list", "uploads list --format json",
+        "uploads refresh --tenant default", "uploads purge --all --remote", "uploads list",
+    ):  # fmt: skip
+        result = CliRunner().invoke(cli, words.split(), standalone_mode=False)
+        told += [result.output, all_of(result.exception) if result.exception is not None else ""]
+
+    kept = [path.read_bytes().decode("latin-1") for path in Path("state").rglob("*") if path.is_file()]
+    uploads = {one.query.partition("upload_id=")[2].partition("&")[0] for one in emulator.requests.of("upload")} - {""}
+    assert kept
+    demand_silence(*told, *kept, logged())
+    assert not any(upload_id in text for upload_id in uploads for text in (*told, *kept, logged()))

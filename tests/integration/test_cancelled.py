@@ -21,6 +21,7 @@ from weighlock.budgets.hold import PROMPT_TOKENS, Amounts
 from weighlock.budgets.memory import MemoryStore
 from weighlock.emulator import Emulator
 from weighlock.events import Ended
+from weighlock.io import AsyncIo
 from weighlock.preflight import Preflight
 from weighlock.settings import Settings
 
@@ -262,3 +263,35 @@ def test_a_call_that_hangs_and_is_given_up_is_charged_as_held(known: Settings, r
     spent, held = asyncio.run(whole())
     assert held == {}
     assert spent[PROMPT_TOKENS] > 0
+
+
+def test_what_is_broken_off_as_it_is_settled_is_told_of_all_the_same(known: Settings) -> None:
+    events: list[Ended] = []
+
+    class Stuck(AsyncIo):
+        armed = False
+
+        async def call(self, deed: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if self.armed:
+                await asyncio.get_running_loop().create_future()
+            return await super().call(deed, *args, **kwargs)
+
+    async def whole() -> MemoryStore:
+        io = Stuck()
+        async with Preflight(known, preload=False, async_io=io, on_event=[events.append]) as preflight:
+            store = store_of(preflight)
+            ready = await preflight.aprepare({"contents": [user("hi")]}, model=MODEL)
+            io.armed = True
+            settling = asyncio.ensure_future(preflight.asettle(ready, {"usageMetadata": {"promptTokenCount": 7}}))
+            await asyncio.sleep(0.01)
+            settling.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await settling
+            io.armed = False
+        return store
+
+    spent, held = sums(asyncio.run(whole()))
+
+    assert spent["prompt_tokens"] == 7
+    assert held == {}
+    assert [event.billed.prompt for event in events if event.billed is not None] == [7]

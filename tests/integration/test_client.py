@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 from google.genai.models import Models
 from PIL import Image
 
@@ -170,7 +170,7 @@ def test_every_turn_of_a_chat_with_functions_is_settled(
     assert asked(emulator) == 3
     assert len(preflight.prepared) == len(preflight.settled) == 3
     assert preflight.held == {}
-    assert len(weighlock.receipt(response).resent.parts) == 1  # the picture; sound in a tool's result leaves a note
+    assert weighlock.receipt(response).resent[0] == 1  # the picture; sound in a tool's result leaves a note
 
 
 def test_what_a_budget_refuses_is_not_sent(client: weighlock.Client, emulator: Emulator, tmp_path: Path) -> None:
@@ -205,6 +205,35 @@ def test_a_file_that_is_gone_is_uploaded_again_and_the_call_goes_on(emulator: Em
         assert again.billed is not None
         assert again.billed.usage == settled.billed.usage if settled.billed else False
         assert preflight.held == {}
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_every_file_that_is_gone_is_uploaded_again_once_wherever_it_stands(
+    emulator: Emulator, tmp_path: Path, paid: bool
+) -> None:
+    yaml = DAY + "uploads: {inline_below: {developer: 1KB}}\n"
+    clock = FakeClock()
+    clock.passed_s = (emulator.clock.now() - START).total_seconds()
+    shots = [media.picture((640, 480 + at)) for at in range(3)]
+    with (
+        Counting(settings(tmp_path, yaml), clock) as preflight,
+        closing(weighlock.Client(preflight=preflight)) as client,
+    ):
+        contents: list[Any] = [*(types.Part.from_bytes(data=shot, mime_type="image/png") for shot in shots), "what?"]
+        client.models.generate_content(model=MODEL, contents=contents)
+        for file in emulator.files:
+            emulator.files.delete(file.project, file.name)
+        clock.passed_s += 3600
+        emulator.clock.advance(3600)
+        emulator.accounts.of_key("k").paid = paid
+        with nullcontext() if paid else pytest.raises(errors.ClientError, match="403"):
+            client.models.generate_content(model=MODEL, contents=contents)
+        emulator.accounts.of_key("k").paid = True
+        assert preflight.held == {}
+
+    answers = [one.status for one in emulator.requests.of("generate")]
+    assert answers == ([200, 403, 403, 403, 200] if paid else [200, 403, 403])
+    assert len(emulator.requests.of("upload.start")) == (6 if paid else 4)
 
 
 def test_limits_of_a_block_of_code(emulator: Emulator, tmp_path: Path) -> None:
@@ -359,7 +388,12 @@ def test_a_medium_may_be_a_path_a_file_or_an_upload(
     chat = client.chats.create(model=MODEL)
     chat.send_message([weighlock.media(shot), "what is it?"])
     again = chat.send_message("and now?")
-    assert len(weighlock.receipt(again).resent.parts) == 1
+    told = weighlock.receipt(again)
+    assert told.resent[0] == 1
+    ((_, tokens, cost),) = told.resent_parts
+    assert tokens == told.resent[1]
+    assert cost is not None
+    assert told.as_dict()["resent"]["parts"][0]["tokens"]["likely"] == tokens.likely
     with pytest.raises(TypeError):
         weighlock.media(7)
     with pytest.raises(InputError):

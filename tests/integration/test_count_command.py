@@ -15,7 +15,7 @@ from weighlock.accounts import credential_of
 from weighlock.cli import cli
 from weighlock.emulator import Emulator
 from weighlock.emulator.weighing import Remote
-from weighlock.errors import ConfigError
+from weighlock.errors import ConfigError, UnreadableSource
 from weighlock.gemini.auth import ApiKey, GoogleLogin
 from weighlock.request import Backend
 from weighlock.settings.model import Account
@@ -174,11 +174,40 @@ def test_a_file_of_ours_that_is_gone_is_uploaded_again_and_counted(service: Emul
     assert len(service.requests.of("upload.start")) == 2
 
 
+@pytest.mark.parametrize(("path", "why"), [("missing.png", "no such file"), ("/dev/zero", "is a device")])
+def test_a_file_that_cannot_be_read_is_named_and_nobody_is_asked(service: Emulator, path: str, why: str) -> None:
+    result = CliRunner().invoke(cli, ["count", path])
+
+    assert isinstance(result.exception, UnreadableSource)
+    assert str(result.exception).startswith(f"{path}: ")
+    assert why in str(result.exception)
+    assert not list(service.requests)
+
+
+def test_the_emulator_has_no_file_of_the_account_which_is_said(service: Emulator, body: Path) -> None:
+    body.write_text(json.dumps({"contents": [user("What is it?", at("files/mine1", "image/png"))]}))
+
+    result = failed(str(body), "--against", "emulator")
+
+    assert "files/mine1 is at the account's service" in result.stderr
+    assert "TEXT" in result.stdout
+    assert not body.with_name("state").exists()
+
+
 def test_without_a_key_it_says_where_one_is_looked_for(body: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
 
     with pytest.raises(ConfigError, match="GEMINI_API_KEY is not set"):
         count(str(body))
+
+
+def test_a_variable_that_holds_no_key_is_named_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "two words")
+
+    with pytest.raises(ConfigError, match="account a: MY_KEY: the API key is empty, or holds blanks") as error:
+        credential_of(Account(name="a", backend=Backend.DEVELOPER, api_key_env="MY_KEY"))
+
+    assert "words" not in str(error.value)
 
 
 def test_an_account_s_key_is_found_where_it_says(tmp_path: Path) -> None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import pytest
 from click.testing import CliRunner
+from google.genai.errors import APIError
 
 import films
 import media
 import weighlock
-from emulated import Wire, inline, user
+from emulated import Wire, at, called, inline, result, user
 from prepared import Face, settings
 from weighlock.cli import cli
 from weighlock.cli.usage import grouped
@@ -27,7 +27,7 @@ from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, ConfigError, ServiceRefused
 from weighlock.events import Ended
 from weighlock.observe.decision_log import DecisionLog, Reading, read
-from weighlock.whatif import cases, what_if
+from weighlock.whatif import Case, Outlook, what_if
 
 MODEL = "gemini-3.5-flash"
 CANARY = "sesame-4711"
@@ -122,9 +122,92 @@ def test_a_line_a_request_and_no_content_in_it(wire: Wire, tmp_path: Path, await
     assert (picture["mime"], len(picture["sha256"]), words["sha256"]) == ("image/png", 12, None)
     assert picture["after"]["IMAGE"][2] < picture["before"]["IMAGE"][2]
     assert picture["sent"]["part_resolution"] == settled["steps"][0]["words"].removeprefix("resolution ")
+    billed = settled["billed"]
+    assert sum(billed["by_modality"].values()) + billed["unattributed"] == billed["prompt"]
+    assert (billed["buckets"], billed["hops"], billed["tool_use"]) == (billed["by_modality"], 1, 0)
+    assert 0 < sum(map(Decimal, billed["usd_by_modality"].values())) < Decimal(billed["usd"])
+    assert set(billed["usd_by_modality"]) == {"IMAGE", "TEXT"}
+    assert (settled["family"], picture["sent_mime"], picture["work"]) == (MODEL, "image/png", None)
+    assert picture["sent_bytes"] == picture["size_bytes"]
     assert (let_go["codes"], let_go["billed"]) == (["not_sent"], None)
     assert (refused["outcome"], refused["codes"][0]) == ("refused", "budget_exceeded")
     assert refused["held"] == {}
+
+
+def test_what_was_done_to_the_bytes_of_a_medium_is_there_with_every_parameter(wire: Wire, tmp_path: Path) -> None:
+    cut = "local_work: allowed, limits: {bytes: 15KB}, media: {video: {apply: always, clip: last 2s, cut: exact}}"
+    known, log = logged(tmp_path, cut)
+    film = inline(films.film(6.0), "video/mp4")
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(body("what is it?", film))
+        face.settle(ready, answered(wire, ready.body))
+    (line,) = lines(log)
+    part, _ = line["parts"]
+    work = part["work"]
+    assert (work["kind"], work["start_s"], work["end_s"], work["exact"]) == ("VideoWork", 4.0, 6.0, True)
+    assert part["sent_mime"] == "video/mp4"
+    assert 0 < part["sent_bytes"] < part["size_bytes"]
+    assert part["uploaded"] is None
+
+
+def test_what_became_of_media_that_did_not_go_as_they_came(wire: Wire, tmp_path: Path) -> None:
+    known, log = logged(tmp_path, "mode: enforce")
+    shot, sound = media.picture((64, 48)), media.wav(0.5)
+    listened = result("listen", inline(sound, "audio/wav"), inline(shot, "image/png"))
+    asked = {"contents": [user("see", inline(shot, "image/jpeg")), called("listen"), user(listened)]}
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(json.dumps(asked).encode())
+        face.settle(ready, answered(wire, ready.body))
+    (line,) = lines(log)
+    assert line["screened"] == {"relabelled": {"IMAGE": 1}, "removed": {"AUDIO": 1}}
+
+
+def test_files_brought_and_files_brought_again(wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, log = logged(tmp_path, "mode: enforce", "uploads: {inline_below: {developer: 1KB}}\n")
+    asked = body("see", inline(media.picture((640, 480)), "image/png"))
+    with Face(known, awaits=False) as face:
+        for _ in range(2):
+            ready = face.prepare(asked)
+            face.settle(ready, answered(wire, ready.body))
+        ready = face.prepare(asked)
+        (file,) = ready.receipt.uploads.values()
+        deleted = wire.http.delete(f"/v1beta/{file.name}", headers={"x-goog-api-key": f"key-{CANARY}"})
+        assert deleted.status_code == 200
+        face.clock.passed_s += 3600  # what was uploaded a moment ago is not uploaded again
+        told = f"You do not have permission to access the File {file.name.partition('/')[2]} or it may not exist."
+        gone = APIError(403, {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": told}})
+        again = face.preflight.mend(ready, gone)
+        assert again is not None
+        face.settle(again, answered(wire, again.body))
+    first, second, third = lines(log)
+    assert [one["parts"][0]["uploaded"] for one in (first, second, third)] == [True, False, False]
+    assert [one["reuploads"] for one in (first, second, third)] == [{}, {}, {"refused": 1}]
+
+
+@pytest.mark.parametrize("deletes", ["at_expiry", "after_request"])
+def test_a_file_that_a_count_finds_gone_is_brought_again_once_and_kept_for_the_request(
+    wire: Wire, running: Emulator, tmp_path: Path, deletes: str
+) -> None:
+    known, log = logged(
+        tmp_path,
+        "mode: enforce, count: {when: always}",
+        f"uploads: {{inline_below: {{developer: 1KB}}, delete_remote: {deletes}}}\n",
+    )
+    with Face(known, awaits=False) as face:
+        ready = face.prepare(body("see", inline(media.picture((640, 480)), "image/png")))
+        (file,) = ready.receipt.uploads.values()
+        with face.preflight._opened.registry().file.writing() as sql:
+            sql.execute("UPDATE contents SET facts = NULL")  # of a file nobody has measured all is counted
+        for there in running.files:
+            running.files.delete(there.project, there.name)
+        running.clock.advance(3600)  # what was uploaded a moment ago is not uploaded again
+        again = face.prepare(body("see", at(file.uri, "image/png")))
+        answer = answered(wire, again.body)
+        face.settle(again, answer)
+        face.release(ready)
+    assert again.receipt.reuploads == {"refused": 1}
+    assert len(running.requests.of("upload.finalize")) == 2
+    assert [one["reuploads"] for one in lines(log)] == [{"refused": 1}, {}]
 
 
 def test_no_name_of_a_file_where_one_resolution_holds_for_all_of_a_request(tmp_path: Path) -> None:
@@ -197,43 +280,47 @@ def test_what_if_says_what_enforcing_would_have_done(wire: Wire, tmp_path: Path)
         tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 700, tokens: {{video: 400}}}}}}\n"
     )
     rules = weighlock.RuleBook.packaged()
-    unreadable: Counter[str] = Counter()
-    found = list(cases(lines(log), enforced, rules, unreadable))
-    outlook = what_if(lines(log), enforced, rules)
-    assert [one.outcome for one in found] == ["admitted", "shaped", "shaped", "refused"]
-    assert not unreadable
-    for one, line in zip(found, lines(log), strict=True):
+    cases: list[Case] = []
+    outlook = what_if(lines(log), enforced, rules, told=cases.append)
+    assert [one.outcome for one in cases] == ["admitted", "shaped", "shaped", "refused"]
+    assert outlook.overall.outcomes == {"admitted": 1, "shaped": 2, "refused": 1}
+    assert not outlook.unreadable
+    for one, line in zip(cases, lines(log), strict=True):
         assert one.tokens_after in (0, line["wished_tokens"])
-    assert [one.outcome for one in outlook.worst] == ["refused", "shaped", "shaped"]
-    assert outlook.endpoints["default"].outcomes == {"admitted": 1, "shaped": 2, "refused": 1}
-    assert outlook.endpoints["default"].saved_tokens == sum(one.saved_tokens for one in found)
     roomy = settings(tmp_path, f"default: {{model: {MODEL}, windows: {{day: {{requests: 2}}}}}}\n")
-    assert what_if(lines(log), roomy, rules).endpoints["default"].outcomes == {"admitted": 2, "window": 2}
+    assert what_if(lines(log), roomy, rules).overall.outcomes == {"admitted": 2, "window": 2}
     broken = what_if([{"v": 1}, {**lines(log)[0], "endpoint": "gone"}], roomy, rules)
     assert sum(broken.unreadable.values()) == 2
 
 
-def test_of_a_log_of_any_length_only_the_worst_cases_are_kept(tmp_path: Path) -> None:
-    class Line(dict[str, Any]):
-        __hash__ = object.__hash__  # type: ignore[assignment]  # to be held weakly
+def test_of_any_number_of_requests_the_worst_are_kept() -> None:
+    outlook, at = Outlook(most=3), datetime.now(UTC)
+    for number in range(100):
+        outlook.add(
+            Case(
+                id=str(number),
+                at=at,
+                endpoint="e" if number % 2 else "f",
+                outcome="refused" if number in (7, 50) else "shaped" if number % 3 else "admitted",
+                why="",
+                tokens_before=100 + number,
+                tokens_after=0 if number in (7, 50) else 100,
+                usd_before=None,
+                usd_after=None,
+            )
+        )
 
-    known, log = logged(tmp_path, "")
-    with Face(known, awaits=False) as face:
-        face.release(face.prepare(body("hi")))
-    (line,), alive = lines(log), WeakSet[Line]()
+    assert [one.id for one in outlook.worst()] == ["50", "7", "98"]
+    assert (outlook.overall.requests, outlook.endpoints["e"].requests) == (100, 50)
+    assert len(outlook._worst) == 3
 
-    def long() -> Iterator[Line]:
-        for number in range(300):
-            text = [{**line["parts"][-1], "facts": {"kind": "TextSizes", "content_chars": 4 * number}}]
-            one = Line({**line, "id": f"{number}", "parts": text})
-            alive.add(one)
-            assert len(alive) < 4
-            yield one
 
-    small = settings(tmp_path, f"default: {{model: {MODEL}, limits: {{prompt_tokens: 100}}}}\n")
-    outlook = what_if(long(), small, weighlock.RuleBook.packaged())
-    assert outlook.endpoints["default"].requests == 300
-    assert [one.id for one in outlook.worst] == [f"{number}" for number in range(299, 289, -1)]
+def test_a_session_pays_for_its_history_again_and_again() -> None:
+    steps = [{"session": "a", "at": "2026-12-01", "billed": {"prompt": prompt}} for prompt in (1000, 1800, 2600)]
+
+    one = grouped(steps, "session")["a"]
+
+    assert (one.prompt, one.longest, str(one.amplification)) == (5400, 2600, "2.08")
 
 
 def test_usage_tells_who_spent_what(wire: Wire, tmp_path: Path) -> None:

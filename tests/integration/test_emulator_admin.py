@@ -69,11 +69,27 @@ def test_what_was_asked_is_told_without_keys_and_forgotten_on_reset(emulator: Em
         "status": 200,
         "fault": None,
         "body_bytes": told.json()[0]["body_bytes"],
+        "usage": None,
     }
     assert "CANARY" not in told.text + repr(list(emulator.requests))
     wire.http.post("/emulator/reset")
     assert wire.http.get("/emulator/requests").json() == []
     assert wire.http.get("/emulator/state").json()["files"] == []
+
+
+@pytest.mark.parametrize("method", ["generateContent", "streamGenerateContent"])
+def test_what_each_request_was_billed_is_told_also_of_answers_that_were_streamed_or_blocked(
+    wire: Wire, method: str
+) -> None:
+    wire.http.put("/emulator/script", json={"queue": [{"text": "a long answer", "thoughts": 3}, {"blocked": "OTHER"}]})
+    answers = [wire.ask(method, "hi").json() for _ in range(2)]
+    refused = wire.ask(method, user(at("https://nowhere.example/files/a")))
+
+    told = [one["usage"] for one in wire.http.get("/emulator/requests").json()]
+    last = [one[-1] if isinstance(one, list) else one for one in answers]
+    assert told == [*(one["usageMetadata"] for one in last), None]
+    assert (told[0]["candidatesTokenCount"], told[0]["thoughtsTokenCount"]) == (4, 3)
+    assert refused.status_code >= 400
 
 
 def test_a_mistake_is_a_400_that_names_it(wire: Wire) -> None:
@@ -86,10 +102,25 @@ def test_a_mistake_is_a_400_that_names_it(wire: Wire) -> None:
         http.put("/emulator/rules", content="generation = 3"),
         http.put("/emulator/remotes", content=b"x"),
         http.put("/emulator/script", content=b"["),
+        http.post("/emulator/clock", json={"advance_s": 1e300}),
+        http.put("/emulator/faults", json={"faults": [{"name": "return-503", "rate": "often"}]}),
+        http.put("/emulator/faults", json={"faults": [{"name": "return-503", "count": -1}]}),
+        http.put("/emulator/faults", json={"faults": [], "stall_s": "long"}),
+        http.put("/emulator/script", json={"queue": [{"thoughts": "many"}]}),
+        http.put("/emulator/script", json={"when": [{"text": "x", "contains": 3}]}),
     ]
 
     assert [answer.status_code for answer in mistakes] == [400] * len(mistakes)
     assert "there is no fault 'return-302'" in mistakes[0].text
+    assert "faults.0.rate" in mistakes[8].text
+    assert wire.generate("hi").status_code == 200
+
+
+def test_time_ends_with_the_calendar_and_goes_on(emulator: Emulator, wire: Wire) -> None:
+    statuses = {wire.http.post("/emulator/clock", json={"advance_s": 3.2e9}).status_code for _ in range(90)}
+
+    assert statuses == {200, 400}
+    assert wire.upload(b"late")["expirationTime"]
 
 
 def test_the_command_serves_until_it_is_stopped() -> None:
@@ -123,6 +154,15 @@ def test_a_wrong_fault_is_named(fault: str) -> None:
 
     assert run.exit_code == 2
     assert "--fault" in run.output
+    assert "float" not in run.output
+
+
+@pytest.mark.parametrize("words", ["nan", "inf", "-1", "1e300"])
+def test_a_time_without_end_is_none_a_film_is_processed_for(words: str) -> None:
+    run = CliRunner().invoke(cli, ["emulator", "--processing", words])
+
+    assert run.exit_code == 2
+    assert "--processing" in run.output
 
 
 def test_the_fixture_gives_a_running_emulator(gemini_emulator: Emulator) -> None:

@@ -45,6 +45,11 @@ def film(form: str = "mp4") -> bytes:
 
 
 @cache
+def song() -> bytes:
+    return films.beeps(SECONDS, "libmp3lame", "mp3")
+
+
+@cache
 def paper(pages: int = 8, *, shared: bool = False) -> bytes:
     """Pages of noise, each its own or all the same."""
     document, drawn, seen = pikepdf.new(), io.BytesIO(), random.Random(7)
@@ -163,6 +168,18 @@ def test_a_window_the_endpoint_sets_is_not_cut_out_of_what_is_left_once_more(
     assert made.files
     assert line.fit(made.request, TRIAGE).request is made.request
     assert sent(made).carried == ({"videoMetadata": {"startOffset": "0s"}} if clip.startswith("2-") else {})
+
+
+@pytest.mark.parametrize("clip", ["2-10", "last 8s", "first 8s", "7s around 6s"])
+def test_sound_cut_where_nothing_can_mark_it_so_is_not_cut_once_more(tmp_path: Path, clip: str) -> None:
+    line = preflight(tmp_path, f"local_work: allowed, media: {{audio: {{apply: always, clip: {clip}}}}}")
+    asked = replace(TRIAGE, model="gemini-2.5-flash")  # which is not known to read offsets of sound
+
+    made = line.carry_out(line.fit(request(song(), "audio/mpeg"), asked), asked)
+
+    assert made.files
+    assert not sent(made).carried
+    assert line.fit(made.request, asked).request is made.request
 
 
 def stubborn(line: Preflight, least: int, tried: list[int]) -> Callable[..., tuple[bytes, Made]]:

@@ -229,6 +229,32 @@ def test_a_file_of_ours_is_made_lighter_on_the_wire_alone(wire: Wire, awaits: bo
             face.prepare(named)
 
 
+@pytest.mark.parametrize(
+    ("sent", "billed_for", "code"),
+    [
+        ({"low": True}, {"low": False}, "resolution_ignored"),
+        ({"sound": True}, {"sound": False}, "sound_not_billed"),
+        ({"low": True}, {"low": True}, None),
+        ({"sound": True}, {"sound": True}, None),
+    ],
+)
+def test_a_bill_that_contradicts_what_was_sent_is_found(
+    wire: Wire, awaits: bool, tmp_path: Path, sent: dict[str, bool], billed_for: dict[str, bool], code: str | None
+) -> None:
+    def asked(low: bool = False, sound: bool | None = None) -> bytes:
+        shot = inline(media.picture((640, 480)), "image/png")
+        medium = shot if sound is None else inline(films.film(4.0, sound_codec="aac" if sound else None), "video/mp4")
+        config = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}} if low else {}
+        return body(user("look", medium), **config)
+
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n"), awaits=awaits) as face:
+        receipt = face.settle(face.prepare(asked(**sent)), ask(wire, asked(**billed_for)))
+
+    assert receipt.billed is not None
+    assert [one.code for one in receipt.billed.usage.findings] == ([] if code is None else [code])
+    assert [one["code"] for one in receipt.as_dict()["billed"]["findings"]] == ([] if code is None else [code])
+
+
 def test_a_failed_call_is_charged_only_where_it_may_have_cost(emulator: Emulator, awaits: bool, tmp_path: Path) -> None:
     class Refused(Exception):
         code = 503

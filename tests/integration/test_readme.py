@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 import shutil
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from google import genai
@@ -227,3 +231,56 @@ def test_the_program_in_front_of_every_request_prints_what_its_comments_say(
             result = CliRunner().invoke(cli, shlex.split(command)[1:])
             assert result.exit_code == 0, (command, result.output)
     assert len(Path("decisions.jsonl").read_text().splitlines()) == 5
+
+
+def test_the_table_of_metrics_is_the_one_that_is_kept() -> None:
+    from weighlock.observe import metrics
+
+    rows = {
+        line.split("|")[1].strip().strip("`"): line for line in README.splitlines() if line.startswith("| `weighlock_")
+    }
+    told = {
+        one.name: f"| `{one.name}` | {one.kind.value} | {', '.join(one.labels)} | {one.help} |" for one in metrics.EVERY
+    }
+
+    assert rows == told
+
+
+def test_rules_and_dashboard_ask_for_metrics_there_are() -> None:
+    from weighlock.observe import metrics
+
+    config = Path(__file__).parents[2] / "config"
+    texts = [path.read_text() for path in (*config.glob("prometheus/*.yml"), config / "grafana/weighlock.json")]
+    asked = set(re.findall(r"(?<![:\w])weighlock_[a-z0-9_]+", "\n".join(texts)))
+    kept = {one.name for one in metrics.EVERY}
+    kept |= {f"{one.name}{end}" for one in metrics.EVERY for end in ("_sum", "_count", "_bucket")}
+
+    assert asked <= kept
+
+
+def test_the_proxy_is_started_and_asked_as_shown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = next(block for block in blocks("sh") if "weighlock serve" in block)
+    serve, curl = block.splitlines()[1].split("#")[0].split(), shlex.split(block.splitlines()[2])
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-c",
+        "from weighlock.cli import main; main()",
+        *serve[1:],
+        "--listen",
+        f"127.0.0.1:{port}",
+    ]
+    environment = {
+        **os.environ,
+        "XDG_STATE_HOME": str(home / "state"),
+        "WEIGHLOCK_SERVICE__ADMIN": "127.0.0.1:0",
+    }
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
+        assert running.stdout is not None
+        assert f"http://127.0.0.1:{port}" in running.stdout.readline()
+        kind, url = curl[curl.index("-H") + 1].split(": ")[1], curl[-1].replace("8080", str(port))
+        answer = httpx2.post(url, content=(home / "shot.png").read_bytes(), headers={"content-type": kind}, timeout=20)
+        running.terminate()
+    assert answer.json()["parts"][0]["mime"] == "image/png"
+    assert running.returncode == 0

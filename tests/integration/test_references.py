@@ -17,6 +17,7 @@ from fake_io import FACES, Face
 from referenced import KEY, PNG, Bench, async_for_real, medium, sync_for_real
 from weighlock.emulator import Emulator
 from weighlock.errors import (
+    FileNotReady,
     FileProcessingFailed,
     InputError,
     ReferenceUnrecoverable,
@@ -25,13 +26,15 @@ from weighlock.errors import (
     UnreadableSource,
     UploadFailed,
 )
+from weighlock.gemini.files import FileState, RemoteFile
 from weighlock.io import Io
 from weighlock.request import MediaPart
 from weighlock.uploads.copies import Copies
-from weighlock.uploads.entries import Key
+from weighlock.uploads.entries import LEASE_S, Key
 from weighlock.uploads.owners import new_owner
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import Reference
+from weighlock.uploads.resumable import CHUNK_BYTES
 
 DAY_S = 86_400
 SHOT = media.picture((64, 48))
@@ -50,6 +53,7 @@ def emulator(running: Emulator) -> Emulator:
     running.reset()
     project = running.accounts.of_key(KEY)
     project.paid, project.storage_bytes = True, 20_000_000_000
+    running.files.processing_s = 0.2
     return running
 
 
@@ -170,6 +174,49 @@ def test_where_that_fails_the_old_one_serves_and_it_is_not_tried_at_every_call(b
     assert bench.uploads == 2
 
 
+def test_one_call_tries_once_to_replace_what_still_serves(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.advance(0.95 * 2 * DAY_S)
+    bench.registry.postpone = lambda *_: None  # type: ignore[method-assign]  # as where the clock leaps meanwhile
+    bench.emulator.faults.set("return-400", on="upload.start", count=9)
+
+    assert bench.ensure(medium(SHOT)).uri == first.uri
+    assert bench.uploads == 2
+
+
+def test_where_the_service_cannot_read_the_new_one_the_old_one_serves(bench: Bench) -> None:
+    bench.emulator.files.processing_s = 0
+    first = bench.ensure(medium(b"film"), mime="video/mp4")
+    bench.advance(0.95 * 2 * DAY_S)
+    bench.emulator.files.fail_next = "no video track"
+
+    again = [bench.ensure(medium(b"film"), mime="video/mp4") for _ in range(3)]
+
+    assert {one.uri for one in again} == {first.uri}
+    assert bench.uploads == 2
+
+
+def test_an_old_file_that_is_found_again_serves_and_is_replaced_the_next_time(bench: Bench) -> None:
+    first = bench.ensure(medium(SHOT))
+    bench.registry.forget(first.key)
+    bench.advance(0.95 * 2 * DAY_S)
+
+    second, third = bench.ensure(medium(SHOT)), bench.ensure(medium(SHOT))
+
+    assert second.uri == first.uri != third.uri
+    assert len(bench.emulator.requests.of("upload.finalize")) == 2
+
+
+def test_a_file_that_has_ended_as_soon_as_it_is_there_is_uploaded_three_times_and_no_more(bench: Bench) -> None:
+    bench.registry.set_clock = lambda *_: None  # type: ignore[method-assign]  # the service does not tell its time
+    bench.clock.passed_s += (bench.emulator.clock.now() - bench.clock.now()).total_seconds() + 3 * DAY_S
+
+    with pytest.raises(UploadFailed, match="do the clocks agree"):
+        bench.ensure(medium(SHOT))
+
+    assert bench.uploads == 3
+
+
 def test_an_upload_that_fails_leaves_the_way_free(bench: Bench) -> None:
     bench.emulator.faults.set("return-400", on="upload.start", count=1)
 
@@ -177,6 +224,18 @@ def test_an_upload_that_fails_leaves_the_way_free(bench: Bench) -> None:
         bench.ensure(medium(SHOT))
 
     assert not bench.ensure(medium(SHOT)).reused
+
+
+@pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit, ValueError])
+def test_an_upload_that_is_stopped_leaves_the_way_free_at_once(bench: Bench, how: type[BaseException]) -> None:
+    def stop(done: int, of: int) -> None:
+        raise how
+
+    with pytest.raises(how):
+        bench.ensure(medium(SHOT), progress=stop)
+
+    assert not bench.ensure(medium(SHOT)).reused
+    assert bench.clock.slept == []
 
 
 @each_for_real
@@ -211,6 +270,70 @@ def test_who_waits_for_somebody_else_or_for_the_service_is_told(bench: Bench) ->
         "somebody else is uploading the same file; waiting for that",
         "the service is still reading it",
     ]
+
+
+def claimed_by_somebody_else(bench: Bench, data: bytes, mime: str = PNG) -> Any:
+    key = Key(account="acme", tenant="a", sha256=hashlib.sha256(data).hexdigest(), mime=mime)
+    return bench.registry.claim(key, new_owner(), bench.clock.now(), wanting=0, size_bytes=len(data))
+
+
+def test_a_long_upload_keeps_its_lease(one_face: Bench) -> None:
+    data, taken = bytes(4 * CHUNK_BYTES), []
+
+    def slowly(done: int, of: int) -> None:
+        one_face.advance(LEASE_S - 60)
+        taken.append(claimed_by_somebody_else(one_face, data))
+
+    one_face.ensure(medium(data), progress=slowly)
+
+    assert taken == [None] * 4
+    assert one_face.uploads == 1
+
+
+def test_a_lease_is_kept_while_the_service_reads_a_film(bench: Bench) -> None:
+    bench.emulator.files.processing_s, taken = 2.5 * LEASE_S, []
+
+    async def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+        taken.append(claimed_by_somebody_else(bench, b"film", "video/mp4"))
+
+    bench.clock.sleep = sleep  # type: ignore[method-assign]
+    bench.ensure(medium(b"film"), mime="video/mp4")
+
+    assert len(taken) > 30
+    assert not any(taken)
+
+
+def test_a_film_that_is_read_for_ever_is_waited_for_within_the_time_and_then_adopted(bench: Bench) -> None:
+    bench.emulator.files.processing_s = 600
+
+    async def sleep(seconds: float) -> None:
+        bench.advance(seconds)
+
+    bench.clock.sleep = sleep  # type: ignore[method-assign]
+    with pytest.raises(FileNotReady, match=r"still PROCESSING after 2[89]\d s") as late:
+        bench.ensure(medium(b"film"), mime="video/mp4", within_s=300)
+    assert 250 < late.value.figures["waited_s"] <= 300
+
+    bench.ensure(medium(b"film"), mime="video/mp4", within_s=900)
+    assert len(names(bench)) == 1
+    assert len(bench.emulator.requests.of("upload.finalize")) == 1
+
+
+def test_who_lost_his_lease_stops_and_takes_what_the_other_brought(one_face: Bench) -> None:
+    data = bytes(3 * CHUNK_BYTES)
+
+    def overtaken(done: int, of: int) -> None:
+        one_face.advance(LEASE_S + 1)
+        if (lease := claimed_by_somebody_else(one_face, data)) is not None:
+            theirs = RemoteFile(name="files/theirs", uri="theirs", state=FileState.ACTIVE)
+            assert one_face.registry.record(lease, theirs, one_face.clock.now(), 0.5)
+
+    found = one_face.ensure(medium(data), progress=overtaken)
+
+    assert found.name == "files/theirs"
+    assert found.reused
+    assert one_face.emulator.requests.of("upload.finalize") == []
 
 
 # ---- room
@@ -294,6 +417,7 @@ def test_bytes_we_would_not_see_again_are_kept_for_their_owner_only(bench: Bench
     bench.advance(3 * DAY_S)
     again = bench.run(lambda references: references.renewed(known(bench)))
     assert not again.reused
+    assert (known(bench).path, known(bench).copied) == (None, True)
 
 
 def test_a_file_is_read_again_and_not_copied(bench: Bench, tmp_path: Path) -> None:
@@ -328,6 +452,31 @@ def test_copies_end_some_time_after_their_last_use(bench: Bench) -> None:
     assert copy.read_bytes() == b"other"
 
 
+def test_a_copy_is_kept_from_its_last_use_on(bench: Bench) -> None:
+    bench.policy = UploadPolicy(keep_copies_s=3600)
+    bench.ensure(medium(SHOT))
+    bench.advance(3000)
+    assert bench.ensure(medium(SHOT)).reused
+    bench.advance(3000)
+
+    bench.ensure(medium(b"other"))
+
+    assert {copy.read_bytes() for copy in copies(bench)} == {SHOT, b"other"}
+
+
+def test_what_a_process_left_half_copied_goes_after_an_hour(bench: Bench) -> None:
+    bench.ensure(medium(SHOT))
+    now = bench.clock.now().timestamp()
+    for name, old_s in (("late", 3700), ("new", 10)):
+        left = bench.folder / "copies" / f".new-{name}"
+        left.write_bytes(b"half")
+        os.utime(left, (now - old_s, now - old_s))
+
+    bench.ensure(medium(b"other"))
+
+    assert {path.name for path in copies(bench) if path.name.startswith(".")} == {".new-new"}
+
+
 def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(bench: Bench) -> None:
     bench.policy = UploadPolicy(copies_cap_bytes=2500)
     bench.ensure(medium(b"o" * 1000), tenant="b")
@@ -338,6 +487,34 @@ def test_copies_stay_below_the_cap_by_the_longest_unused_of_the_same_tenant(benc
     bench.ensure(medium(b"x" * 2000), tenant="c")
 
     assert {copy.read_bytes() for copy in copies(bench)} == {b"o" * 1000, b"new" * 300}
+
+
+def test_the_longest_unused_copy_makes_room_first(bench: Bench) -> None:
+    bench.policy = UploadPolicy(copies_cap_bytes=3000)
+    for at in range(3):
+        bench.ensure(medium(bytes([at]) * 1000))
+        bench.advance(100)
+    bench.ensure(medium(bytes([0]) * 1000))
+
+    bench.ensure(medium(b"n" * 1000))
+
+    assert {copy.read_bytes()[:1] for copy in copies(bench)} == {b"\0", b"\2", b"n"}
+
+
+def test_what_changed_after_it_arrived_is_uploaded_and_not_copied(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOT)
+
+    def told(done: int, of: int) -> None:
+        if done == of:
+            path.write_bytes(SHOT + b"more")
+
+    with path.open("rb") as file:
+        reference = bench.ensure(MediaPart(source=file, label="shot"), progress=told)
+
+    assert names(bench) == {reference.name}
+    assert copies(bench) == []
+    assert not known(bench).copied
 
 
 def test_a_copy_that_cannot_be_erased_hinders_no_upload_and_is_told_where_it_is_to_go(bench: Bench) -> None:

@@ -17,15 +17,16 @@ from fake_io import FACES
 from referenced import KEY, PNG, Bench, async_for_real, medium, sync_for_real
 from weighlock.converters import rest_json
 from weighlock.emulator import Emulator
-from weighlock.errors import ReferenceUnrecoverable, ServiceRefused
+from weighlock.errors import ReferenceUnrecoverable, ServiceRefused, UploadFailed
 from weighlock.gemini.count import TokenCounter
+from weighlock.gemini.errors import refusal
 from weighlock.gemini.http import ONCE
 from weighlock.io import Io
 from weighlock.planning.counting import Form
 from weighlock.request import Request, ToolResultPart, Turn
 from weighlock.uploads.policy import DeleteRemote, UploadPolicy
 from weighlock.uploads.references import References
-from weighlock.uploads.repair import file_name, readdressed, references_in, repaired
+from weighlock.uploads.repair import file_name, freshened, readdressed, references_in, repaired
 
 DAY_S = 86_400
 USERS = 100
@@ -209,6 +210,215 @@ def test_a_project_that_has_not_paid_is_told_and_not_uploaded_to_for_ever(bench:
             called_with(bench, request)
 
     assert bench.uploads == 5
+
+
+def gone(bench: Bench) -> None:
+    """Somebody deletes what is there."""
+    for file in bench.emulator.files:
+        bench.emulator.files.delete(file.project, file.name)
+
+
+def looks(bench: Bench) -> int:
+    return len(bench.emulator.requests.of("files.get"))
+
+
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_what_was_uploaded_a_moment_ago_is_not_uploaded_again_for_a_project_that_has_not_paid(
+    bench: Bench, hours: int
+) -> None:
+    bench.clock.passed_s += hours * 3600
+    request = history(uploaded(bench))
+    bench.advance(30)
+    bench.emulator.accounts.of_key(KEY).paid = False
+
+    for _ in range(3):
+        with pytest.raises(ServiceRefused, match="403"):
+            called_with(bench, request)
+
+    assert (bench.uploads, looks(bench)) == (4, 0)
+
+
+def test_a_minute_later_it_may_be_the_file(bench: Bench) -> None:
+    request = history(uploaded(bench))
+    bench.advance(61)
+    gone(bench)
+
+    called_with(bench, request)
+
+    assert bench.uploads == 8
+
+
+def test_a_clock_set_back_makes_no_file_new(bench: Bench) -> None:
+    request = history(uploaded(bench))
+    bench.advance(120)
+    bench.clock.passed_s -= 7200
+    gone(bench)
+
+    called_with(bench, request)
+
+    assert bench.uploads == 8
+
+
+def test_what_was_given_up_a_moment_ago_is_known_to_be_gone(bench: Bench) -> None:
+    bench.policy = UploadPolicy(keep_copies_s=0, delete_remote=DeleteRemote.AFTER_REQUEST)
+    reference = bench.ensure(medium(SHOTS[0]))
+    bench.run(lambda references: references.release([reference]))
+
+    with pytest.raises(ReferenceUnrecoverable, match="nowhere here"):
+        called_with(bench, parsed(user("what is it?", at(reference.uri, PNG))))
+
+
+def test_what_took_a_file_s_place_may_be_gone_as_well(bench: Bench) -> None:
+    old = uploaded(bench)
+    bench.advance(120)
+    gone(bench)
+    called_with(bench, history(old))
+    bench.advance(120)
+    gone(bench)
+
+    sent = called_with(bench, history(old))
+
+    assert bench.uploads == 12
+    assert generated(bench)[-1] == 200
+    assert len(set(uris(sent))) == 4
+
+
+def test_what_somebody_else_replaced_meanwhile_is_taken_over(bench: Bench) -> None:
+    request = parsed(user("what is it?", at(bench.ensure(medium(SHOTS[0])).uri, PNG)))
+    bench.advance(120)
+    gone(bench)
+    sent: list[Request] = []
+
+    async def flow(references: References) -> None:
+        async def send(asked: Request) -> Any:
+            sent.append(asked)
+            if len(sent) == 1:
+                await repaired(references, "a", request, lambda other: generate(references, bench, other))
+            return await generate(references, bench, asked)
+
+        await repaired(references, "a", request, send)
+
+    bench.run(flow)
+
+    assert bench.uploads == 2
+    assert generated(bench) == [403, 200, 403, 200]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(403, "access the File {} or it may not exist"), (400, "The File {} is not in an ACTIVE state")],
+)
+def test_a_file_that_is_there_and_refused_all_the_same_is_tried_once_more(
+    bench: Bench, status: int, words: str
+) -> None:
+    reference = bench.ensure(medium(SHOTS[0]))
+    bench.advance(120)
+    body = json.dumps({"error": {"message": words.format(reference.name.removeprefix("files/"))}}).encode()
+    sent: list[Request] = []
+
+    async def send(asked: Request) -> Any:
+        sent.append(asked)
+        assert len(sent) < 9
+        raise refusal(status, {}, body, bench.clock.now())
+
+    with pytest.raises(ServiceRefused):
+        bench.run(lambda references: repaired(references, "a", parsed(user("what?", at(reference.uri, PNG))), send))
+
+    assert (len(sent), looks(bench), bench.uploads) == (2, 1, 1)
+
+
+def test_what_was_uploaded_for_a_request_is_uploaded_once_however_long_it_took(bench: Bench) -> None:
+    request = parsed(user("what is it?", at(bench.ensure(medium(SHOTS[0])).uri, PNG)))
+    gone(bench)
+    sent: list[str] = []
+
+    async def send(asked: Request) -> Any:
+        bench.advance(61)
+        sent.extend(uris(asked))
+        said = {"message": f"access the File {sent[-1].rpartition('/')[2]} or it may not exist"}
+        raise refusal(403, {}, json.dumps({"error": said}).encode(), bench.clock.now())
+
+    with pytest.raises(ServiceRefused):
+        bench.run(lambda references: repaired(references, "a", request, send))
+
+    assert (len(sent), bench.uploads) == (2, 2)
+
+
+def test_what_cannot_be_looked_at_is_not_uploaded_again(bench: Bench) -> None:
+    request = history(uploaded(bench))
+    bench.advance(120)
+    gone(bench)
+    bench.emulator.faults.set("return-500", on="files.get")
+
+    with pytest.raises(ServiceRefused, match="500"):
+        called_with(bench, request)
+
+    assert bench.uploads == 4
+
+
+def test_what_a_request_names_is_in_use(bench: Bench) -> None:
+    project = bench.emulator.accounts.of_key(KEY)
+    named = bench.ensure(medium(SHOTS[0]))
+    bench.advance(10)
+    other = bench.ensure(medium(SHOTS[1]))
+    bench.advance(3600)
+    called_with(bench, parsed(user("what is it?", at(named.uri, PNG))))
+    project.storage_bytes, before = sum(map(len, SHOTS[:2])) + 10, project.storage_bytes
+
+    new = bench.ensure(medium(b"more" * 10))
+
+    project.storage_bytes = before
+    assert {f"files/{file.name}" for file in bench.emulator.files} == {named.name, new.name}
+    assert other.name != named.name
+
+
+def test_a_file_we_take_for_expired_and_cannot_renew_is_the_service_s_to_refuse(bench: Bench) -> None:
+    bench.policy = UploadPolicy(keep_copies_s=0)
+    request = history(uploaded(bench))
+    bench.clock.passed_s += 3 * DAY_S
+
+    assert called_with(bench, request) is request
+    assert generated(bench) == [200]
+
+
+def test_bytes_the_caller_has_serve_where_those_it_came_from_are_gone(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOTS[0])
+    reference = bench.ensure(medium(path))
+    path.unlink()
+    bench.advance(120)
+    gone(bench)
+    request = parsed(user("what is it?", at(reference.uri, PNG)))
+
+    called_with(bench, request, known={reference.name: medium(SHOTS[0])})
+
+    assert bench.uploads == 2
+    assert generated(bench) == [403, 200]
+
+
+def test_what_was_renewed_serves_though_its_bytes_are_gone_by_now(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "shot.png"
+    path.write_bytes(SHOTS[0])
+    request = parsed(user("what is it?", at(bench.ensure(medium(path)).uri, PNG)))
+    bench.advance(3 * DAY_S)
+    sent = called_with(bench, request)
+    path.unlink()
+
+    assert called_with(bench, request) == sent
+    assert bench.uploads == 2
+
+
+def test_what_was_renewed_for_a_request_that_fails_is_let_go(bench: Bench) -> None:
+    bench.policy = UploadPolicy(delete_remote=DeleteRemote.AFTER_REQUEST)
+    request = history(uploaded(bench))
+    bench.advance(3 * DAY_S)
+    bench.emulator.faults.set("return-400", on="upload.start", skip=2)
+
+    with pytest.raises(UploadFailed):
+        bench.run(lambda references: freshened(references, "a", request))
+
+    assert bench.uploads == 7
+    assert list(bench.emulator.files) == []
 
 
 def test_a_strangers_file_is_nobodys_to_bring_back(bench: Bench) -> None:

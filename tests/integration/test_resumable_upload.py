@@ -141,6 +141,17 @@ def test_what_arrived_is_not_sent_again(face: Face, emulator: Emulator) -> None:
 
 
 @each_face
+def test_of_a_chunk_that_arrived_in_part_the_rest_is_sent(face: Face, emulator: Emulator) -> None:
+    read: list[int] = []
+    data = noise(6 * GRANULE)
+    emulator.faults.set("partial-commit", count=1, skip=1, after_bytes=GRANULE + 1000)
+
+    uploaded(face, emulator, cargo(data, Memory(data, read.append)), chunk_bytes=2 * GRANULE)
+
+    assert read == [offset * GRANULE for offset in (0, 2, 3, 5)]
+
+
+@each_face
 @pytest.mark.parametrize("fault", ["return-400", "return-401", "return-413"])
 def test_a_refusal_for_good_ends_it_at_once(face: Face, emulator: Emulator, fault: str) -> None:
     emulator.faults.set(fault, on="upload.chunk upload.finalize")
@@ -254,10 +265,14 @@ def test_a_name_taken_by_something_else_is_left_alone(face: Face, emulator: Emul
 
 
 @each_face
-def test_a_source_that_changes_meanwhile_fails(face: Face, emulator: Emulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("opened", [False, True], ids=["path", "file object"])
+def test_a_source_that_changes_meanwhile_fails(face: Face, emulator: Emulator, tmp_path: Path, opened: bool) -> None:
     path = tmp_path / "growing.pdf"
     path.write_bytes(b"%PDF-1.7" + noise(3 * GRANULE))
-    with PartSource(MediaPart(source=path, label="g"), max_bytes=10**9) as source:
+    with (
+        path.open("rb") as file,
+        PartSource(MediaPart(source=file if opened else path, label="g"), max_bytes=10**9) as source,
+    ):
         what = cargo(path.read_bytes(), source, sha256_of(source))
 
         def change(done: int, of: int) -> None:

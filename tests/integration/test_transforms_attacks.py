@@ -189,6 +189,10 @@ ATTACKS: dict[str, tuple[Draw, str, dict[str, Work], type[InputError] | None]] =
     ),
     "directories in a row": (lambda: _tiff(100_000), "image/tiff", STILL, InputError),
     "thousand scans": (lambda: media.jpeg_of_many_scans((9000, 9000), 1000), "image/jpeg", DECODED, MediaTooLarge),
+    "film of thousand scans": (
+        lambda: media.film_of_pictures(media.jpeg_of_many_scans((3000, 3000), 1000), (3000, 3000), 8, "avi"),
+        "video/x-msvideo", MOVING, None,
+    ),
     "forged AVIF": (lambda: _forged("AVIF", 9000), "image/avif", STILL, None),
     "forged huge AVIF": (lambda: _forged("AVIF", 60_000), "image/avif", STILL, None),
     "PostScript": (

@@ -176,6 +176,29 @@ def test_what_begins_late_stays_late(
         assert abs((offset - late + 0.5) % 1 - 0.5) <= SYNC_S
 
 
+@pytest.mark.parametrize("form", ["mp4", "matroska"])
+@pytest.mark.parametrize(
+    "work", [VideoWork(start_s=1, end_s=6, max_bytes=10**6), VideoWork(start_s=1, end_s=6, fps=1, max_bytes=10**6)]
+)
+def test_the_last_picture_stands_while_sound_goes_on_so_that_a_clip_lasts_what_was_asked(
+    transformer: Transformer, form: str, work: VideoWork
+) -> None:
+    data = films.film(6.4, form, times_ms=range(0, 5600, 50))  # pictures end 0.4 s before the clip
+
+    out, told = made(transformer, data, work, CONTAINERS[form][0])
+
+    assert length_s(told) == pytest.approx(5, abs=0.001)
+    assert shows_its_moment(out, data, 1.0)
+
+
+def test_a_last_picture_stands_no_longer_than_the_film_lasts(transformer: Transformer) -> None:
+    data = films.film(6, times_ms=range(0, 5600, 50))
+
+    _, told = made(transformer, data, VideoWork(start_s=1, end_s=60, fps=1, max_bytes=10**6))
+
+    assert length_s(told) == pytest.approx(5, abs=0.06)
+
+
 def test_a_transport_stream_that_begins_at_ten_seconds_is_counted_from_its_start(transformer: Transformer) -> None:
     data = films.film(6, "mpegts", container_options={"output_ts_offset": "10"})
 
@@ -254,6 +277,15 @@ def test_a_turned_film_comes_out_upright(transformer: Transformer, rotation: int
     wide, high = facts.width_px, facts.height_px
     assert (wide < high) == (rotation in (90, 270))
     assert not work.max_width_px or wide <= 40
+
+
+def test_sound_that_says_what_it_is_in_its_packets_alone_is_copied_too(transformer: Transformer) -> None:
+    data = films.film(2, "mpegts")
+
+    out, _ = made(transformer, data, VideoWork(), "video/mp2t")
+
+    assert [n for _, n in films.pictures(out)] == list(range(40))
+    assert max(map(abs, films.offsets_s(out, 20))) <= SYNC_S
 
 
 def test_a_turned_film_that_is_copied_stays_turned(transformer: Transformer) -> None:

@@ -285,7 +285,7 @@ def test_every_step_of_a_loop_pays_for_all_that_went_before(tmp_path: Path) -> N
     (session,) = grouped(read(log, None, Reading()), "session").values()
 
     assert spent[PROMPT_TOKENS] == 5400
-    assert (session.prompt, round(session.amplification or 0, 2)) == (5400, 2.08)
+    assert (session.prompt, str(session.amplification)) == (5400, "2.08")
 
 
 @pytest.mark.parametrize("turns", [1, 5, 20])
@@ -297,14 +297,11 @@ def test_media_sent_again_are_counted_and_told_with_what_they_cost(tmp_path: Pat
     with face(tmp_path, ", limits: {}") as known:
         receipt = known.prepare(body(*contents[:-1])).receipt
     told = receipt.as_dict()["resent"]
-    rate = Decimal("0.0000015")  # of a token of gemini-3.5-flash; a tenth where the cache holds it
+    rate = Decimal("0.0000015")  # of a token of gemini-3.5-flash
     assert (told["media"], told["tokens"]["likely"]) == (turns - 1, (turns - 1) * 1089)
-    assert [one["source"] for one in told["parts"]] == [f"contents[{2 * at}].parts[0]" for at in range(turns - 1)]
-    assert all(Decimal(one["cost_usd"]["likely"]) == 1089 * rate for one in told["parts"])
-    assert Decimal(told["cost_usd"]["likely"]) == (turns - 1) * 1089 * rate
-    assert Decimal(told["cost_cached_usd"]["likely"]) == (turns - 1) * 1089 * rate / 10
+    assert [Decimal(one["usd"]) for one in told["parts"]] == [1089 * rate] * (turns - 1)
     words = "\n".join(map(str, lines_of(receipt)))
-    assert ("contents[0].parts[0] 1,089" in words) == (turns > 1)
+    assert ("contents[0].parts[0]: 1,089" in words) == (turns > 1)
 
 
 def test_bytes_are_held_to_the_whole_history_though_tokens_are_few(wire: Wire, tmp_path: Path) -> None:

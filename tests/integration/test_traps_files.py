@@ -8,6 +8,7 @@ import json
 import mimetypes
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,39 @@ def test_a_service_that_never_names_an_address_of_its_own_is_an_error_and_no_cra
         uploaded(face, cargo(b"data"), transport=transport)
 
     assert asked == ["start"] * (MOST_RESTARTS + 1)
+
+
+@each_face
+@pytest.mark.parametrize(
+    "standing",
+    [
+        (200, {"x-goog-upload-status": "cancelled"}),
+        (200, {"x-goog-upload-status": "active", "x-goog-upload-size-received": "999"}),
+        (404, {}),
+        (410, {}),
+    ],
+    ids=["cancelled", "more than there is", "not found", "gone"],
+)
+@pytest.mark.parametrize("odd", [1, 2, 3])
+def test_an_upload_that_makes_no_sense_any_more_is_begun_again_twice_and_no_more(
+    face: Face, standing: tuple[int, dict[str, str]], odd: int
+) -> None:
+    plain, asked = starting([{"x-goog-upload-url": "http://service/u"}])
+    sent: list[int] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        command = request.headers.get("x-goog-upload-command", "")
+        if "upload" in command:
+            sent.append(len(request.content))
+        if command != "start" and len(sent) <= odd:
+            return httpx2.Response(standing[0], headers=standing[1])
+        return plain.handle_request(request)
+
+    with pytest.raises(UploadFailed, match="3 uploads were lost") if odd > MOST_RESTARTS else nullcontext():
+        uploaded(face, cargo(b"data"), transport=httpx2.MockTransport(answer))
+
+    assert asked.count("start") == min(odd, MOST_RESTARTS) + 1
+    assert set(sent) == {4}
 
 
 # ---- FIL-015: FAILED, for whatever reason in whatever form

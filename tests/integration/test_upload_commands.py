@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -210,6 +213,34 @@ def test_without_a_key_nothing_at_the_service_is_taken_for_erased(
     assert weighlock("uploads", "purge", "--all").exit_code == 0
 
 
+def test_a_copy_is_erased_though_the_service_cannot_be_asked(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CliRunner().invoke(cli, ["upload", "-"], input=media.picture((64, 48)))
+    (copy,) = Path("state/copies").iterdir()
+    monkeypatch.delenv("GEMINI_API_KEY")
+
+    result = weighlock("uploads", "purge", "--all", "--remote")
+
+    assert not copy.exists()
+    assert "copy erased, kept here for another try" in result.stdout
+    assert "not reached at the service" in result.stderr
+    assert result.exit_code == 1
+
+
+def test_a_file_another_key_cannot_see_is_not_called_deleted(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploaded("shot.png")
+    monkeypatch.setenv("GEMINI_API_KEY", "of-another-project")
+
+    result = weighlock("uploads", "purge", "--all", "--remote")
+
+    assert "was not there, or is another project's" in result.stdout
+    assert "deleted" not in result.stdout
+    assert sum(1 for _ in emulator.files) == 1
+
+
 def test_what_is_there_when_somebody_stops_it_is_told(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     ensure = References.ensure
 
@@ -249,3 +280,106 @@ def test_the_key_is_written_nowhere(emulator: Emulator, tmp_path: Path) -> None:
 
     assert CANARY.encode() not in written
     assert b"upload_id" not in written
+
+
+# ---- said wrong, or to nobody
+
+
+@pytest.mark.parametrize("mime", ["junk", "a\nb", "", "image/", "video/mp4", "text/plain", "x" * 99 + "/y"])
+def test_a_type_that_is_none_or_another_than_the_bytes_is_refused_before_anything_is_kept(
+    emulator: Emulator, mime: str
+) -> None:
+    result = weighlock("upload", "--mime", mime, "shot.png")
+
+    assert result.exit_code in (1, 2)
+    assert "--mime" in result.stderr
+    assert (listed(), list(emulator.requests)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("mime", "name", "known"),
+    [
+        ("IMAGE/PNG; q=1", "shot.png", "image/png"),
+        ("text/markdown", "notes.txt", "text/markdown"),
+        ("audio/l16", "raw", "audio/l16"),
+    ],
+)
+def test_a_type_the_bytes_do_not_contradict_is_taken(emulator: Emulator, mime: str, name: str, known: str) -> None:
+    Path("raw").write_bytes(bytes(range(1, 256)) * 40)
+
+    assert [file["mime"] for file in uploaded("--mime", mime, name)] == [known]
+
+
+def test_standard_input_is_uploaded_and_kept_for_it_is_seen_once(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shot = Path("shot.png").read_bytes()
+
+    result = CliRunner(catch_exceptions=False).invoke(cli, ["upload", "-", "notes.txt"], input=shot)
+
+    assert result.stdout.startswith("standard input\thttps://")
+    (known,) = (one for one in listed() if one["mime"] == "image/png")
+    assert (known["path"], known["copied"], known["label"]) == (None, True, "standard input")
+    assert weighlock("uploads", "refresh", "--sha256", known["sha256"]).exit_code == 0
+    assert weighlock("upload", "-", "-").exit_code == 2
+
+
+def test_nobody_is_no_tenant(emulator: Emulator) -> None:
+    for words in (("upload", "shot.png"), ("uploads", "list"), ("uploads", "purge"), ("count", "shot.png")):
+        result = weighlock(*words, "--tenant", "")
+        assert (result.exit_code, "--tenant" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("show", "zz"), ("list", "--sha256", "%"), ("purge", "--sha256", "\udcff")])
+def test_what_is_no_hash_is_told(emulator: Emulator, words: tuple[str, ...]) -> None:
+    result = weighlock("uploads", *words)
+
+    assert result.exit_code == 2
+    assert "digits" in result.stderr
+
+
+def test_a_purge_of_nothing_says_so(emulator: Emulator) -> None:
+    result = weighlock("uploads", "purge", "--sha256", "ffff", "--remote")
+
+    assert (result.exit_code, result.stderr) == (0, "nothing to erase\n")
+
+
+def test_what_was_uploaded_by_another_address_is_told_with_it(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploaded("shot.png")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:9")
+
+    renewed, purged = (
+        weighlock("uploads", "refresh", "--tenant", "default"),
+        weighlock("uploads", "purge", "--all", "--remote"),
+    )
+
+    assert (renewed.exit_code, purged.exit_code) == (1, 1)
+    for result in (renewed, purged):
+        assert f"developer@{emulator.base_url.removeprefix('http://')}" in result.stderr
+
+
+def test_what_is_given_up_and_not_reached_is_not_called_expired(emulator: Emulator) -> None:
+    uploaded("shot.png")
+    emulator.faults.set("return-400", on="files.delete", count=1)
+    weighlock("uploads", "purge", "--all", "--remote")
+
+    assert [one["state"] for one in listed()] == ["deleted, or not to be used any more"]
+
+
+@pytest.mark.parametrize("words", [("purge", "--all", "--remote"), ("refresh", "--tenant", "default")])
+def test_it_is_done_to_the_end_whoever_listens(emulator: Emulator, words: tuple[str, ...]) -> None:
+    uploaded("shot.png", "notes.txt")
+    read, write = os.pipe()
+    os.close(read)
+
+    command = [sys.executable, "-m", "weighlock", "uploads", *words]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    if words[0] == "purge":
+        assert (listed(), [*emulator.files]) == ([], [])
+    else:
+        assert [one["uploads"] for one in listed()] == [2, 2]

@@ -113,6 +113,20 @@ def test_a_damaged_file_is_a_typed_error(tmp_path: Path, damage: bytes) -> None:
         StateFile(tmp_path / "s.db", [ONE])
 
 
+@pytest.mark.parametrize(
+    "damage", ["PRAGMA user_version=0", "PRAGMA user_version=-3", "DROP TABLE words", "ALTER TABLE words DROP word"]
+)
+def test_a_file_that_lost_its_version_or_a_table_is_told_to_be_moved_away(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "s.db"
+    StateFile(path, [ONE, TWO]).close()
+    sql = sqlite3.connect(path)
+    sql.execute(damage)
+    sql.close()
+
+    with pytest.raises(StateUnavailable, match=r"s\.db: .*; move it away"):
+        words(StateFile(path, [ONE, TWO]))
+
+
 def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

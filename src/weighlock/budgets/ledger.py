@@ -51,6 +51,7 @@ class Ledger:
         """Requests admitted without asking the store."""
         self._owed: dict[tuple[str, str], Step] = {}
         """Why and of which hold: settlements, and the giving back of what nobody took."""
+        self._is_closed = False
         self._asked_again_at = float("-inf")
         self._why = ""
         self._measured: tuple[datetime, float] | None = None
@@ -82,6 +83,7 @@ class Ledger:
             ValueError: a need that is none, or the id of a request that is settled.
         """
         _demand_whole(need)
+        self._is_closed = False
         lasts, now = timedelta(seconds=lasts_s), self._io.now()
 
         def reservation(state: State | None, standings: tuple[Standing, ...] = ()) -> Reservation:
@@ -185,6 +187,7 @@ class Ledger:
 
     def close(self) -> None:
         """Settles what is owed, in this thread, where the store can be asked, and closes it."""
+        self._is_closed = True
         try:
             with suppress(BudgetStoreUnavailable):
                 run(self._pay(_MOST_OWED, asked=_here))
@@ -201,6 +204,8 @@ class Ledger:
             owed = True
         except BaseException:  # the caller leaves; the bill stays
             self._owe(_SETTLED, reservation.id, book)
+            if self._is_closed:  # nobody comes after: a stream that its loop itself had to end
+                self.close()
             raise
         if owed:
             self._owe(_SETTLED, reservation.id, book)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -73,9 +73,11 @@ class Window:
     def name(self) -> str:
         return self.period.value
 
-    @cached_property
-    def limits(self) -> Amounts:
-        return _limits(self.cost_usd, self.prompt_tokens, self.requests, self.tokens)
+    limits: Amounts = field(init=False, repr=False, compare=False)
+    """The same by metric."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", _limits(self.cost_usd, self.prompt_tokens, self.requests, self.tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +93,11 @@ class Session:
     def name(self) -> str:
         return "session"
 
-    @cached_property
-    def limits(self) -> Amounts:
-        return _limits(self.cost_usd, self.prompt_tokens)
+    limits: Amounts = field(init=False, repr=False, compare=False)
+    """The same by metric."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", _limits(self.cost_usd, self.prompt_tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

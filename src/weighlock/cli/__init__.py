@@ -30,6 +30,8 @@ _COMMANDS = {
     "upload": "bring files to the service once, and tell how to refer to them",
     "uploads": "what was uploaded: list it, show it, renew it, erase it",
     "demo": "the whole line on one bug report, offline: what it saves, and what it refuses",
+    "serve": "a Gemini-compatible proxy with all of this in front of every request, for any language",
+    "keys": "a key for a client of the proxy",
     "samples": "draw sample media to try it on",
     "rules": "the figures everything rests on, with their sources",
     "config": "check, show and begin a settings file",
@@ -37,6 +39,10 @@ _COMMANDS = {
     "doctor": "what this machine can do, and what is in force",
 }
 EXIT_USAGE = 2
+
+
+class _Unheard(Exception):
+    """Nobody reads what is told."""
 
 
 class _Lazy(click.Group):
@@ -49,6 +55,12 @@ class _Lazy(click.Group):
         module = cmd_name.replace("-", "")
         command: click.Command = getattr(importlib.import_module(f"weighlock.cli.{module}"), module)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end it with 1
+            raise _Unheard from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -89,7 +101,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
-    except BrokenPipeError:
+    except (BrokenPipeError, _Unheard):
         # The reader of our output has gone (`| head`): nothing is wrong, and there is nobody left to tell.
         _forget_output()
         sys.exit(0)

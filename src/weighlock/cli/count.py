@@ -17,9 +17,10 @@ from weighlock.cli import render
 from weighlock.cli.fit_request import read_request
 from weighlock.cli.printable import printable
 from weighlock.cli.request_file import FORMS
+from weighlock.cli.tenant import demand_tenant
 from weighlock.count_report import Bias, biases, biases_list
 from weighlock.counting import count_of, covered
-from weighlock.errors import ConfigError, ServiceError, StateUnavailable
+from weighlock.errors import ConfigError, CountFailed, ServiceError, StateUnavailable, UnreadableSource
 from weighlock.gemini.auth import ApiKey
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
@@ -34,6 +35,7 @@ from weighlock.scales import Asked, Scales
 from weighlock.settings import Settings, load
 from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.uploads.references import References
+from weighlock.uploads.repair import references_in
 
 _TIMEOUT_S = 60.0
 """Nobody's request waits for it here, and it may carry media."""
@@ -109,7 +111,9 @@ def _bounds(tally: Tally | None) -> dict[str, int] | None:
 @click.option("--endpoint", "-e", help="Whose account and model apply. Default: the `default` section.")
 @click.option("--model", "-m", help="Default: the request's, or the endpoint's.")
 @click.option("--base-url", metavar="URL", help="A gateway in front of the service, or an emulator.")
-@click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose request it is.")
+@click.option(
+    "--tenant", default=DEFAULT_TENANT, show_default=True, callback=demand_tenant, help="Whose request it is."
+)
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file.")
 @click.option("--text", help="Prompt text that goes with the files.")
 @click.option("--as", "taken_as", type=click.Choice(["auto", "file", *FORMS]), default="auto", show_default=True)
@@ -141,6 +145,7 @@ def count(
         asked = Asked(endpoint=endpoint, model=model, tenant=tenant)
         scales = preflight.scales(replace(asked, model=model or request.model))
         report = preflight.weigh_request(request, asked)
+        _demand_readable(report)
         io = stack.enter_context(SyncIo())
         if against == "emulator":
             address = stack.enter_context(_emulator())
@@ -152,7 +157,7 @@ def count(
             report,
             scales,
             service,
-            references=_references(settings, scales, service, stack),
+            references=None if against == "emulator" else _references(settings, scales, service, stack),
             tenant=tenant,
             against=against,
         )
@@ -163,6 +168,13 @@ def count(
     if compared.failure is not None:
         click.echo(f"weighlock: {compared.failure.code}: {printable(compared.failure.message)}", err=True)
         sys.exit(_EXIT_FAILED)
+
+
+def _demand_readable(report: Report) -> None:
+    """Raises `UnreadableSource` for a medium that is not there, or whose bytes have no end."""
+    for part in report.parts:
+        if isinstance(part.error, UnreadableSource) and not is_unseen(part):
+            raise UnreadableSource(f"{part.examined.label}: {part.error.message}", **part.error.figures)
 
 
 def _references(
@@ -195,6 +207,8 @@ def _compared(
     counter, counts, failure = TokenCounter(service), dict[Form, Count](), None
     try:
         for form in Form:
+            if form is Form.WHOLE and against == "emulator":
+                _demand_no_files(request)
             counts[form] = run(
                 count_of(
                     request,
@@ -211,6 +225,14 @@ def _compared(
     known = tuple(biases(covered(Form.WHOLE, report), scales.rules))
     put_right = corrected(report.parts, counts.get(Form.TEXT), counts.get(Form.WHOLE), scales.rules)
     return Compared(report=report, counts=counts, failure=failure, corrected=put_right, against=against, biases=known)
+
+
+def _demand_no_files(request: Request) -> None:
+    """Raises `CountFailed` where the emulator, which began a moment ago, would have to have a file."""
+    if (name := next((name for name, _ in references_in(request)), None)) is not None:
+        raise CountFailed(
+            f"not counted whole: {name} is at the account's service, not here; --against service counts it"
+        )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from pathlib import Path
@@ -9,10 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighlock.errors import ConfigError
+from weighlock.errors import ConfigError, InputError
+from weighlock.written import quoted
 
 if TYPE_CHECKING:
     from weighlock.emulator import Emulator
+
+
+def _finite(_: click.Context, __: click.Parameter, seconds: float) -> float:
+    if math.isnan(seconds):  # it is neither below a bound nor above it
+        raise click.BadParameter("nan is no number of seconds")
+    return seconds
 
 
 @click.command()
@@ -22,7 +30,12 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=int, default=0, help="Of the faults: the same seed strikes the same requests.")
 @click.option(
-    "--processing", "processing_s", type=click.FloatRange(min=0), default=0.2, help="Seconds a film is PROCESSING."
+    "--processing",
+    "processing_s",
+    type=click.FloatRange(0, 86_400),
+    default=0.2,
+    callback=_finite,
+    help="Seconds a film is PROCESSING.",
 )
 @click.option("--rules", type=click.Path(path_type=Path), help="A rule file laid over what it bills by.")
 @click.option("--drop-bytes", is_flag=True, help="Keep no uploaded bytes, only their size and hash.")
@@ -50,9 +63,16 @@ def emulator(
 def _set_fault(running: Emulator, words: str) -> None:
     name, _, rate = words.partition("@")
     try:
-        running.faults.set(name, rate=float(rate or 1))
-    except ValueError as error:  # InputError is one
+        running.faults.set(name, rate=_rate(rate))
+    except InputError as error:
         raise click.BadParameter(str(error), param_hint="--fault") from None
+
+
+def _rate(words: str) -> float:
+    try:
+        return float(words or 1)
+    except ValueError:
+        raise InputError(f"a rate is between 0 and 1, not {quoted(words)}") from None
 
 
 def _serve(running: Emulator, port: int) -> None:

@@ -13,10 +13,9 @@ from weighlock.cli.amounts import usd as dollars
 from weighlock.cli.printable import printable
 from weighlock.holding import usd
 from weighlock.planning.weigh import Tally
-from weighlock.prepared import Outcome, Receipt, Resent
+from weighlock.prepared import Outcome, Receipt
 from weighlock.request import Modality
 
-_MOST_NAMED = 5
 _WORDS = {
     Outcome.ADMITTED: ("admitted", "green"),
     Outcome.SHAPED: ("admitted, made lighter", "green"),
@@ -26,6 +25,9 @@ _WORDS = {
     Outcome.REFUSED: ("refused", "red"),
     Outcome.FAILED: ("cannot be sent", "red"),
 }
+
+_MOST_RESENT = 5
+"""Of the media that come again, so many are named, the heaviest first."""
 
 
 def in_words(receipt: Receipt) -> Text:
@@ -86,17 +88,6 @@ def _bounds(tally: Tally) -> str:
     return f"{tally.likely:,}" if tally.low == tally.high else f"{tally.likely:,} ≤ {tally.high:,}"
 
 
-def _resent_in_words(resent: Resent) -> str:
-    """`2 media sent in earlier turns come again: 2,178 tokens, $0.0016 ($0.0002 cached); shot.png 1,089, …`"""
-    parts, full, cached = resent.parts, resent.cost(), resent.cost(cached=True)
-    usd = "" if full is None else f", {dollars(full.likely)}"
-    usd += "" if full is None or cached in (None, full) else f" ({dollars(cached.likely)} cached)"
-    heavy = sorted(parts, key=lambda part: -part.total.likely)[:_MOST_NAMED]
-    names = ", ".join(f"{part.examined.label} {part.total.likely:,}" for part in heavy)
-    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
-    return f"{len(parts)} media sent in earlier turns come again: {resent.tokens.likely:,} tokens{usd}; {names}{more}"
-
-
 def _usd(receipt: Receipt) -> Iterator[str]:
     cost = receipt.fitted.after.cost
     yield "-" if cost is None else dollars(cost.likely)
@@ -110,8 +101,13 @@ def lines_of(receipt: Receipt) -> Iterator[Text]:
     yield in_words(receipt)
     if receipt.held:
         yield Text(held_in_words(receipt), style="dim")
-    if receipt.resent.parts:
-        yield Text(printable(_resent_in_words(receipt.resent)), style="dim")
+    media, tokens = receipt.resent
+    if media:
+        yield Text(f"{media} media sent in earlier turns come again: {tokens.likely:,} tokens", style="dim")
+        told = sorted(receipt.resent_parts, key=lambda one: -one[1].likely)
+        for label, each, cost in told[:_MOST_RESENT]:
+            price = "" if cost is None else f", {dollars(cost.likely)} where no cache holds it"
+            yield Text(printable(f"  {label}: {each.likely:,} tokens{price}"), style="dim")
     for at, one in receipt.uploads.items():
         label = receipt.fitted.after.parts[at].examined.label
         how = "known already" if one.reused else "uploaded"

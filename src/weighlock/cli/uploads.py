@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,13 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import click
 
 from weighlock.accounts import account_id, copies_of, references_of, registry_of, service_of
 from weighlock.cli import render
 from weighlock.cli.printable import printable
+from weighlock.cli.tenant import demand_tenant
 from weighlock.errors import ConfigError, WeighlockError
 from weighlock.io import SyncIo, run
 from weighlock.request import Backend
@@ -29,6 +31,7 @@ from weighlock.uploads.upkeep import Chosen, Purged, due, purge
 Command = TypeVar("Command", bound=Callable[..., Any])
 _EXIT_FAILED = 1
 _SHORT = 12
+_DIGITS = re.compile(r"[0-9a-fA-F]{1,64}")
 
 
 @click.group()
@@ -40,7 +43,7 @@ def _chosen(command: Command) -> Command:
     for option in (
         click.option("--config", type=click.Path(path_type=Path), help="Settings file."),
         click.option("--older-than", metavar="TIME", help="Not used for so long: 12h, 7d."),
-        click.option("--tenant", help="Of one tenant."),
+        click.option("--tenant", callback=demand_tenant, help="Of one tenant."),
         click.option("--sha256", metavar="DIGITS", help="Of one content, by the first digits of its hash."),
     ):
         command = option(command)
@@ -102,19 +105,18 @@ def refresh_uploads(
     From the files it came from, or our copies.
     """
     failed = False
-    with _open(config, sha256, tenant, older_than) as desk:
+    with _open(config, sha256, tenant, older_than) as desk, _Told() as told:
         entries = desk.entries() if desk.is_choosy else due(desk.entries(), desk.now)
         if not entries:
-            click.echo("nothing to renew", err=True)
+            told.error("nothing to renew")
         for one in entries:
             try:
-                if (references := desk.references(one, base_url)) is None:
-                    raise ConfigError("no account of the settings has it")
-                new = run(references.renewed(one, beyond=one.round, told=partial(_say, one)))
-                click.echo(f"{_name(one)}\t{printable(new.uri)}\tgood until {new.usable_until:%Y-%m-%d %H:%M} UTC")
+                references = desk.references(one, base_url)
+                new = run(references.renewed(one, beyond=one.round, told=partial(told.of, one)))
+                told.done(f"{_name(one)}\t{printable(new.uri)}\tgood until {new.usable_until:%Y-%m-%d %H:%M} UTC")
             except WeighlockError as error:
                 failed = True
-                _say(one, str(error))
+                told.of(one, str(error))
     if failed:
         sys.exit(_EXIT_FAILED)
 
@@ -135,32 +137,66 @@ def purge_uploads(
 ) -> None:
     """Erase copies and what is remembered; with --remote also the files at the service."""
     unreached = 0
-    with _open(config, sha256, tenant, older_than) as desk:
+    with _open(config, sha256, tenant, older_than) as desk, _Told() as told:
         if not desk.is_choosy and not everything:
             raise click.UsageError("choose by --sha256, --tenant or --older-than; or name --all")
-        copies = copies_of(desk.settings, desk.registry)
-        for one in desk.entries():
+        copies, entries = copies_of(desk.settings, desk.registry), desk.entries()
+        if not entries:
+            told.error("nothing to erase")
+        for one in entries:
+            references = None
             try:
                 references = desk.references(one, base_url) if remote else None
+            except ConfigError as error:  # what is here is erased all the same
+                told.of(one, str(error))
+            try:
                 done = run(purge(desk.registry, copies, one, desk.now, references, remote=remote))
-            except WeighlockError as error:  # the others are erased all the same
-                _say(one, str(error))
+            except WeighlockError as error:  # the others are, too
+                told.of(one, str(error))
                 unreached += 1
                 continue
-            _say_purged(one, done, remote=remote)
+            _say_purged(told, one, done, remote=remote)
             unreached += done.kept
     if unreached:
         sys.exit(_EXIT_FAILED)
 
 
-def _say_purged(one: Entry, done: Purged, *, remote: bool) -> None:
+def _say_purged(told: _Told, one: Entry, done: Purged, *, remote: bool) -> None:
     words = [*(["copy erased"] if done.copy else []), *(f"{name} deleted" for name in done.deleted)]
+    words += [f"{name} was not there, or is another project's" for name in done.absent]
     words += ["kept here for another try" if done.kept else "forgotten"]
-    click.echo(f"{_name(one)}\t{', '.join(words)}")
+    told.done(f"{_name(one)}\t{', '.join(words)}")
     for name in done.left:
         expires = "" if one.remote is None else f", which deletes it by {one.remote.expires_at:%Y-%m-%d %H:%M} UTC"
         said = "not reached" if remote else "still"
-        click.echo(f"{_name(one)}: {name} {said} at the service{expires}", err=True)
+        told.of(one, f"{name} {said} at the service{expires}")
+
+
+class _Told:
+    """What is told while it is done. Nobody listening is no reason to stop in the middle: that comes out at the end."""
+
+    def __init__(self) -> None:
+        self._unheard: OSError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is None and self._unheard is not None:
+            raise self._unheard
+
+    def done(self, line: str, *, err: bool = False) -> None:
+        try:
+            click.echo(line, err=err)
+        except OSError as error:
+            self._unheard = self._unheard or error
+
+    def error(self, line: str) -> None:
+        self.done(line, err=True)
+
+    def of(self, entry: Entry, words: str) -> None:
+        """Beside the output."""
+        self.error(f"{_name(entry)}: {printable(words)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +216,18 @@ class _Desk:
     def entries(self) -> list[Entry]:
         return self.chosen.of(self.registry.entries(self.now), self.now)
 
-    def references(self, entry: Entry, base_url: str | None) -> References | None:
-        """By the account of the settings that an entry is of."""
+    def references(self, entry: Entry, base_url: str | None) -> References:
+        """By the account of the settings that an entry is of.
+
+        Raises:
+            ConfigError: none leads where it is, or its key is not where it says.
+        """
         for name, account in self.settings.accounts.items():
             if account.backend is Backend.DEVELOPER and entry.key.account.startswith(f"{name}@"):
                 service = service_of(account, self.io, base_url=base_url)
                 if account_id(name, service.target) == entry.key.account:
                     return references_of(self.settings, self.registry, name, service)
-        return None
+        raise ConfigError(f"it is at {entry.key.account}, where no account of the settings leads; see --base-url")
 
 
 @contextmanager
@@ -197,8 +237,8 @@ def _open(config: Path | None, sha256: str | None, tenant: str | None, older_tha
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
     # Every hash begins with nothing: a variable of a script that is not set would mean them all.
-    if sha256 is not None and not sha256.strip():
-        raise click.BadParameter("no digits", param_hint="--sha256")
+    if sha256 is not None and not _DIGITS.fullmatch(sha256):
+        raise click.BadParameter("no digits of a hash: 0 to 9 and a to f, 64 at most", param_hint="--sha256")
     settings = load(config)
     chosen = Chosen(sha256=sha256 and sha256.lower(), tenant=tenant, unused_for_s=unused_for_s)
     registry = registry_of(settings)
@@ -213,10 +253,6 @@ def _name(entry: Entry) -> str:
     return f"{entry.key.sha256[:_SHORT]} {printable(entry.label or '-')}"
 
 
-def _say(entry: Entry, words: str) -> None:
-    click.echo(f"{_name(entry)}: {printable(words)}", err=True)
-
-
 def _state(entry: Entry, now: datetime) -> str:
     if (remote := entry.usable(now)) is not None:
         return f"good until {remote.usable_until:%Y-%m-%d %H:%M} UTC"
@@ -224,7 +260,9 @@ def _state(entry: Entry, now: datetime) -> str:
         return "uploading"
     if (failure := entry.failed(now)) is not None:
         return f"failed: {printable(failure)}"
-    return "expired or deleted" if entry.remote is not None else "not uploaded"
+    if entry.remote is None:
+        return "not uploaded"
+    return "deleted, or not to be used any more" if entry.remote.given_up else "expired"
 
 
 def _as_dict(entry: Entry, now: datetime) -> dict[str, Any]:

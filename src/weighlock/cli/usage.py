@@ -29,7 +29,7 @@ class Spent:
     refused: int = 0
     prompt: int = 0
     longest: int = 0
-    """The longest of the prompts."""
+    """The longest prompt of all."""
     cached: int = 0
     output: int = 0
     resent: int = 0
@@ -40,9 +40,9 @@ class Spent:
     modalities: Counter[str] = field(default_factory=Counter)
 
     @property
-    def amplification(self) -> float | None:
-        """What all prompts come to, in prompts as long as the longest: how often a session paid for its history."""
-        return self.prompt / self.longest if self.longest else None
+    def amplification(self) -> Decimal | None:
+        """How many times over a session paid for its history: all its prompts, by the longest one."""
+        return (Decimal(self.prompt) / self.longest).quantize(Decimal("0.01")) if self.longest else None
 
 
 @click.command()
@@ -82,8 +82,8 @@ def _add(one: Spent, line: Mapping[str, Any], billed: Mapping[str, Any]) -> None
     one.refused += line.get("outcome") in ("refused", "failed")
     if not billed:
         return
-    prompt = int(billed.get("prompt") or 0)
-    one.prompt, one.longest = one.prompt + prompt, max(one.longest, prompt)
+    one.prompt += int(billed.get("prompt") or 0)
+    one.longest = max(one.longest, int(billed.get("prompt") or 0))
     one.cached += int(billed.get("cached") or 0)
     one.output += int(billed.get("answer") or 0) + int(billed.get("thoughts") or 0)
     one.estimated += bool(billed.get("estimated"))
@@ -110,7 +110,7 @@ def _print(groups: Mapping[str, Spent], by: str) -> None:
     if by != "modality":
         heads = ["requests", "refused", "prompt tokens", "cached", "sent again", "answers", "USD"]
     if by == "session":
-        heads.append("× the longest prompt")
+        heads.append("history ×")
     table.add_column(by, overflow="fold")
     for head in heads:
         table.add_column(head, justify="right")
@@ -122,7 +122,7 @@ def _print(groups: Mapping[str, Spent], by: str) -> None:
             dollars(one.usd) + (" +?" if one.unpriced else "") if each is None else f"{each:,}" for each in figures
         ]
         if by == "session":
-            cells.append("-" if one.amplification is None else f"{one.amplification:.2f}")
+            cells.append("-" if one.amplification is None else f"{one.amplification}")
         table.add_row(printable(name), *cells)
     print_plain(table)
     if estimated := sum(one.estimated for one in groups.values()):
@@ -134,9 +134,9 @@ def _as_dict(one: Spent) -> dict[str, Any]:
         "requests": one.requests,
         "refused": one.refused,
         "prompt_tokens": one.prompt,
+        "longest_prompt_tokens": one.longest,
         "cached_tokens": one.cached,
         "resent_tokens": one.resent,
-        "amplification": one.amplification and round(one.amplification, 2),
         "output_tokens": one.output,
         "by_modality": dict(one.modalities),
         "usd": f"{one.usd:f}",

@@ -54,10 +54,10 @@ def _print(outlook: Outlook) -> None:
         for name, sums in sorted(outlook.endpoints.items()):
             table.add_row(printable(name), *_row(sums))
         if len(outlook.endpoints) > 1:
-            table.add_row("all", *_row(sum(outlook.endpoints.values(), Sums())), style="bold")
+            table.add_row("all", *_row(outlook.overall), style="bold")
         print_plain(table)
-        click.echo("\nworst:" if outlook.worst else "\nnothing would have changed")
-        for one in outlook.worst:
+        click.echo("\nworst:" if outlook.worst() else "\nnothing would have changed")
+        for one in outlook.worst():
             tokens = f"{one.tokens_before:,}" + (f" → {one.tokens_after:,}" if one.tokens_after else "") + " tokens"
             told = f"{one.at:%m-%d %H:%M} {one.endpoint} {one.outcome}: {tokens} ({one.why}) {one.id[:12]}"
             print_plain(printable(f"  {told}"))
@@ -68,8 +68,11 @@ def _print(outlook: Outlook) -> None:
 def _row(sums: Sums) -> list[str]:
     told = sums.outcomes
     no_room = told["window"] + told["session"]
-    counts = (sums.requests, told["admitted"], told["shaped"], told["refused"], no_room, sums.saved_tokens)
-    return [*(f"{count:,}" for count in counts), dollars(sums.saved_usd)]
+    return [
+        *(f"{count:,}" for count in (sums.requests, told["admitted"], told["shaped"], told["refused"], no_room)),
+        f"{sums.saved_tokens:,}",
+        dollars(sums.saved_usd),
+    ]
 
 
 def _as_dict(outlook: Outlook, reading: Reading) -> dict[str, Any]:
@@ -93,7 +96,7 @@ def _as_dict(outlook: Outlook, reading: Reading) -> dict[str, Any]:
                 "tokens_before": one.tokens_before,
                 "tokens_after": one.tokens_after,
             }
-            for one in outlook.worst
+            for one in outlook.worst()
         ],
         "not_planned": dict(outlook.unreadable),
         "lines": {"read": reading.lines, "broken": reading.broken, "newer": reading.newer},

@@ -82,7 +82,7 @@ def _made(window: Window, out: IO[bytes], work: AudioWork, context: Context, aim
         film.keep(stream)
         film.rewind(max(Fraction(0), start_s - 1), stream=stream)
         stream = film.container.streams[index]
-        with output(out, _FORMS[mime][0], film, strip=work.strip_metadata) as written:
+        with output(out, _FORMS[mime][0], film, strip=work.strip_metadata, copied=[stream]) as written:
             sound = _sound(written, film, stream, mime, (start_s, end_s), aim, context.encoding)
             _write(written, film, sound, context, start_s, end_s)
             if not sound.seconds:

@@ -49,12 +49,14 @@ def copy_film(film: Film, out: IO[bytes], work: VideoWork, context: Context) -> 
     if sound_index is not None:  # which may begin before the first picture: none of it is to be lost
         start_s = min(start_s, asked_s)
     decode_times = timeline.decode_times()
-    film.keep(*(film.container.streams[i] for i in (index, sound_index) if i is not None))
+    indexes = [i for i in (index, sound_index) if i is not None]
+    film.keep(*(film.container.streams[i] for i in indexes))
     film.rewind(begin_s, stream=film.container.streams[index])
     stream = film.container.streams[index]
+    kept = [film.container.streams[i] for i in indexes]
     origin = film.ticks(start_s, stream)
     until = timeline.pts[last] - origin
-    with output(out, "mp4", film, strip=work.strip_metadata) as written:
+    with output(out, "mp4", film, strip=work.strip_metadata, copied=kept) as written:
         target = written.add_stream_from_template(stream, opaque=True)
         _keep_turned(film, stream, target)
         sound = _sound(written, film, sound_index, start_s, end_s, context.encoding)

@@ -27,6 +27,8 @@ from weighlock.media.work import VideoWork
 
 _COPIED_SOUND = {"aac", "mp3"}
 _LOST_S = 0.5
+_LAST_FRAME_S = Fraction(1, 20)
+"""By so much a probe, which counts the last frame of sound whole, may find a film longer than its container does."""
 _OVERSHOT = 1.08
 """What AAC was seen to take of its bit rate at most, by noise (2026-12-01)."""
 
@@ -109,7 +111,8 @@ class _Again:
         stream = film.container.streams[self._index]
         span_s = (self._start_s, self._end_s)
         found = pictures(film, stream, timeline, span_s, self._work.fps, thrifty=self._thrifty)
-        with output(self._out, "mp4", film, strip=self._work.strip_metadata) as written:
+        sounds = [] if self._sound_index is None else [film.container.streams[self._sound_index]]
+        with output(self._out, "mp4", film, strip=self._work.strip_metadata, copied=sounds) as written:
             last_s = self._write(Held(written), found)
         return Outcome(mime="video/mp4", notes=(*self._notes, *self._losses(found, last_s)))
 
@@ -136,13 +139,20 @@ class _Again:
         for at_s, frame in found.finish():
             track.write(frame, at_s)
         last_s = found.last_s()
-        track.finish(last_s)
+        track.finish(last_s if sound is None else max(last_s, self._stands_until_s(found)))
         if sound is not None:
             written.mux(sound.finish())
             if sound.failures:
                 lost = f"{counted(sound.failures, 'packet')} of its sound could not be decoded"
                 self._notes = (*self._notes, lost)
         return last_s
+
+    def _stands_until_s(self, found: Pictures) -> Fraction:
+        """Where sound goes on behind the pictures, the last of them stands until the end that was asked for."""
+        if self._end_s is None or found.decoder.failures or self._film.damage:
+            return Fraction(0)
+        lasts_s = Fraction(self._film.container.duration or 0, 1_000_000)
+        return (self._end_s if self._end_s <= lasts_s + _LAST_FRAME_S else lasts_s) - self._start_s
 
     def _allotted(self, found: Pictures) -> Allotment | None:
         """The bits there are, where bytes are counted."""

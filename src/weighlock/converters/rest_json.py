@@ -28,6 +28,7 @@ from weighlock.request import (
     Turn,
     Uri,
 )
+from weighlock.written import plain
 
 _PAYLOADS = {
     spelt: name
@@ -391,11 +392,12 @@ def _media(part: MediaPart) -> dict[str, Json]:
     if isinstance(part.source, Uri):
         blob = {**declared, "fileUri": part.source.text, **part.carried.get("fileData", {})}
         return {**part.carried, "fileData": blob}
-    blob = {**declared, "data": _base64(part.source), **part.carried.get("inlineData", {})}
+    blob = {**declared, "data": _base64(part), **part.carried.get("inlineData", {})}
     return {**part.carried, "inlineData": blob}
 
 
-def _base64(source: Any) -> str:
+def _base64(part: MediaPart) -> str:
+    source: Any = part.source
     if isinstance(source, Base64):
         return source.text
     if isinstance(source, bytes):
@@ -408,5 +410,6 @@ def _base64(source: Any) -> str:
         data = source.read()
         source.seek(stood)
     except (OSError, ValueError) as error:
-        raise UnreadableSource(f"a medium cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise UnreadableSource(f"{plain(part.label) or 'a medium'}: cannot be read: {why}") from error
     return encode(data)

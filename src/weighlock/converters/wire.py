@@ -72,8 +72,9 @@ _GENERATION_CONFIG = _message(
     thinkingConfig=_message("includeThoughts thinkingBudget thinkingLevel"),
     imageConfig=_message("aspectRatio imageSize personGeneration outputMimeType outputCompressionQuality"),
 )
+_OF_REQUEST = "model cachedContent labels serviceTier store"
 REQUEST = _message(
-    "model cachedContent labels serviceTier store",
+    _OF_REQUEST,
     contents=CONTENT,
     systemInstruction=CONTENT,
     tools=_message(
@@ -88,14 +89,8 @@ REQUEST = _message(
     safetySettings=_message("category threshold method"),
     generationConfig=_GENERATION_CONFIG,
 )
-COUNT_TOKENS = _message(
-    "model",
-    contents=CONTENT,
-    systemInstruction=CONTENT,
-    tools=REQUEST.inner["tools"],
-    generationConfig=_GENERATION_CONFIG,
-    generateContentRequest=REQUEST,
-)
+COUNT_TOKENS = _message(_OF_REQUEST, **REQUEST.inner, generateContentRequest=REQUEST)
+"""A body of either: a count may wrap the request in one."""
 
 
 def recased(value: Json, message: Message) -> Json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,10 +16,64 @@ from weighlock.emulator.service import Service
 from weighlock.emulator.weighing import Remote
 from weighlock.errors import InputError
 from weighlock.request import Json
+from weighlock.written import plain
 
-_FAULT_KEYS = {"name", "rate", "count", "on", "after_bytes", "skip"}
-_ANSWER_KEYS = set(Answer.__dataclass_fields__)
-_WHEN_KEYS = {"model", "contains"}
+_LONGEST_S = 3.2e9
+"""A century."""
+Seconds = Annotated[float, Field(ge=0, le=_LONGEST_S)]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Fault(_Asked):
+    name: str
+    rate: float = 1.0
+    count: NonNegativeInt | None = None
+    on: str | list[str] = ""
+    after_bytes: NonNegativeInt | Literal["random"] | None = None
+    skip: NonNegativeInt = 0
+
+
+class _Faults(_Asked):
+    faults: list[_Fault] = []
+    seed: int | None = None
+    stall_s: Seconds | None = None
+
+
+class _Clock(_Asked):
+    advance_s: float = Field(ge=-_LONGEST_S, le=_LONGEST_S)
+
+
+class _Answer(_Asked):
+    """What `Answer` takes."""
+
+    text: str | None = None
+    json_: Any = Field(None, alias="json")
+    calls: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
+    thoughts: NonNegativeInt = 0
+    finish_reason: str = "STOP"
+    blocked: str | None = None
+    usage: dict[str, Any] | None = None
+
+    def answer(self) -> Answer:
+        fields = self.model_dump(by_alias=True, exclude_unset=True, exclude={"model", "contains"})
+        return Answer(**fields)
+
+
+class _When(_Answer):
+    model: str | None = None
+    contains: str | None = None
+
+
+class _Script(_Asked):
+    queue: list[_Answer] = []
+    when: list[_When] = []
+
+
+Known = TypeVar("Known", bound=_Asked)
 
 
 def admin_routes(service: Service) -> list[Route]:
@@ -59,7 +114,7 @@ class _Admin:
         )
 
     async def requests(self, request: Request) -> Response:
-        """What was asked; neither keys nor bodies."""
+        """What was asked, and billed; neither keys nor bodies."""
         return _told(
             [
                 {
@@ -68,6 +123,7 @@ class _Admin:
                     "status": one.status,
                     "fault": one.fault,
                     "body_bytes": one.body_bytes,
+                    "usage": one.usage,
                 }
                 for one in self.service.journal
             ]
@@ -84,23 +140,22 @@ class _Admin:
 
     async def faults(self, request: Request) -> Response:
         """`{"faults": [{"name", "rate", "count", "on", "after_bytes", "skip"}], "seed", "stall_s"}`, all at once."""
-        self.service.faults.clear()
-        if request.method == "PUT":
-            asked = await _object(request, {"faults", "seed", "stall_s"})
-            self.service.faults.seed = asked.get("seed", self.service.faults.seed)
-            self.service.faults.stall_s = asked.get("stall_s", self.service.faults.stall_s)
-            for fault in asked.get("faults", []):
-                _demand_keys(fault, _FAULT_KEYS)
-                self.service.faults.set(**fault)
+        asked = await _read(request, _Faults) if request.method == "PUT" else _Faults()
+        faults = self.service.faults
+        faults.clear()
+        faults.seed = faults.seed if asked.seed is None else asked.seed
+        faults.stall_s = faults.stall_s if asked.stall_s is None else asked.stall_s
+        for fault in asked.faults:
+            faults.set(**dict(fault))
         return _told({})
 
     async def clock(self, request: Request) -> Response:
         """`{"advance_s": 172800}`."""
-        asked = await _object(request, {"advance_s"})
-        seconds = asked.get("advance_s")
-        if not isinstance(seconds, int | float):
-            raise InputError("advance_s is a number of seconds")
-        self.service.clock.advance(seconds)
+        asked = await _read(request, _Clock)
+        try:
+            self.service.clock.advance(asked.advance_s)
+        except OverflowError:
+            raise InputError("advance_s leads beyond the calendar") from None
         return _told({"now": self.service.clock.now().isoformat()})
 
     async def script(self, request: Request) -> Response:
@@ -108,14 +163,11 @@ class _Admin:
         if request.method == "DELETE":
             self.service.script.clear()
             return _told({})
-        asked = await _object(request, {"queue", "when"})
-        for words in asked.get("queue", []):
-            _demand_keys(words, _ANSWER_KEYS)
-            self.service.script.queue(Answer(**words))
-        for words in asked.get("when", []):
-            _demand_keys(words, _ANSWER_KEYS | _WHEN_KEYS)
-            answer = Answer(**{key: value for key, value in words.items() if key in _ANSWER_KEYS})
-            self.service.script.when(answer, model=words.get("model"), contains=words.get("contains"))
+        asked = await _read(request, _Script)
+        for one in asked.queue:
+            self.service.script.queue(one.answer())
+        for rule in asked.when:
+            self.service.script.when(rule.answer(), model=rule.model, contains=rule.contains)
         return _told({})
 
     async def rules(self, request: Request) -> Response:
@@ -140,15 +192,17 @@ class _Admin:
         return _told({})
 
 
-async def _object(request: Request, known: set[str]) -> dict[str, Json]:
-    asked = loads(await request.body())
-    _demand_keys(asked, known)
-    return dict(asked)
-
-
-def _demand_keys(asked: Json, known: set[str]) -> None:
-    if not isinstance(asked, Mapping) or not set(asked) <= known:
-        raise InputError(f"an object of {', '.join(sorted(known))} is expected")
+async def _read(request: Request, kind: type[Known]) -> Known:
+    """
+    Raises:
+        InputError: the body is not of that kind; the first mistake in it is named.
+    """
+    try:
+        return kind.model_validate(loads(await request.body()))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"])) or f"an object of {', '.join(kind.model_fields)} is expected"
+        raise InputError(f"{plain(place)}: {first['msg']}") from None
 
 
 def _told(document: Json) -> Response:

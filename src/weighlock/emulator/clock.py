@@ -16,8 +16,11 @@ class Clock:
         return datetime.now(UTC) + self._ahead
 
     def advance(self, seconds: float) -> None:
-        """Moves on, or back by a negative number."""
-        self._ahead += timedelta(seconds=seconds)
+        """Moves on, or back by a negative number. Raises `OverflowError` beyond the calendar, and stays."""
+        ahead = self._ahead + timedelta(seconds=seconds)
+        for past in (-timedelta(days=7), timedelta(days=7)):  # files begin before, and end after
+            datetime.now(UTC) + ahead + past
+        self._ahead = ahead
 
     def http_date(self) -> bytes:
         """The `Date` of an answer."""

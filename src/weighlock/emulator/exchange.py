@@ -14,6 +14,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+RECORDED = "weighlock.recorded"
+"""Where a request's record stands in its scope."""
 _METHODS = {"generateContent": "generate", "streamGenerateContent": "stream", "countTokens": "count"}
 
 
@@ -26,6 +28,7 @@ class Exchange:
 
     def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
         self.service, self.scope, self.recorded = service, scope, _recorded(scope)
+        scope[RECORDED] = self.recorded
         self._receive, self._send = receive, send
         self.ended = False
         """Whether the whole body has come."""

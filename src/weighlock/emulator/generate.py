@@ -65,6 +65,11 @@ class Generated:
         yield self._document(parts[-1:], tokens, self._finish(cut))
 
     @property
+    def usage(self) -> Json:
+        """The bill of the whole answer."""
+        return self._usage(self._tokens[0])
+
+    @property
     def _tokens(self) -> tuple[int, bool]:
         """Of the answer, and whether it was cut short."""
         tokens = self.answer.tokens
@@ -87,16 +92,20 @@ class Generated:
         document: dict[str, Json] = {}
         if self.answer.blocked:
             document["promptFeedback"] = {"blockReason": self.answer.blocked}
-            tokens = 0
         else:
             content: Json = {"role": "model", **({"parts": parts} if parts else {})}
             document["candidates"] = [{"content": content, "index": 0, **({"finishReason": finish} if finish else {})}]
-        usage = self.bill.usage(answer=tokens, thoughts=self.answer.thoughts, backend=self.backend)
-        document["usageMetadata"] = {**usage, **(self.answer.usage or {})}
+        document["usageMetadata"] = self._usage(tokens)
         document |= {"modelVersion": self.model, "responseId": self.response_id}
         if self.backend is Backend.VERTEX:
             document["createTime"] = written(self.created_at)
         return document
+
+    def _usage(self, tokens: int) -> Json:
+        """`usageMetadata` once so many tokens of the answer are said."""
+        said = 0 if self.answer.blocked else tokens
+        usage = self.bill.usage(answer=said, thoughts=self.answer.thoughts, backend=self.backend)
+        return {**usage, **(self.answer.usage or {})}
 
 
 @reproduces("bare-sse")

@@ -31,6 +31,8 @@ class Recorded:
     body_bytes: int = 0
     body: bytes = field(default=b"", repr=False)
     """Of JSON requests up to 1 MiB."""
+    usage: Json = None
+    """`usageMetadata` as the whole answer has it: what the request is billed. `None` of what costs nothing."""
 
     @property
     def json(self) -> Json:

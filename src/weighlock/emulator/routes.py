@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +15,7 @@ from weighlock.converters.json_text import dumps, loads
 from weighlock.emulator import errors
 from weighlock.emulator.accounts import Project
 from weighlock.emulator.behaviours import reproduces
+from weighlock.emulator.exchange import RECORDED
 from weighlock.emulator.generate import event, listed
 from weighlock.emulator.resumable import GRANULARITY, Session, State, UploadError
 from weighlock.emulator.service import Service
@@ -81,11 +83,14 @@ class _Routes:
         done = deed(body, name, rules, project) if light else await run_in_threadpool(deed, body, name, rules, project)
         if method == "countTokens":
             return answer(done)
+        request.scope[RECORDED].usage = done.usage
+        await asyncio.sleep(done.answer.after_s)
         if method == "generateContent":
             return answer(done.whole())
-        if request.query_params.get("alt") == "sse":
-            return StreamingResponse(_flowing(map(event, done.pieces())), media_type="text/event-stream")
-        return StreamingResponse(_flowing(listed(done.pieces())), media_type="application/json; charset=UTF-8")
+        is_events, pause_s = request.query_params.get("alt") == "sse", done.answer.pause_s
+        pieces = map(event, done.pieces()) if is_events else listed(done.pieces())
+        kind = "text/event-stream" if is_events else "application/json; charset=UTF-8"
+        return StreamingResponse(_flowing(pieces, pause_s), media_type=kind)
 
     def project(self, request: Request, vertex: str | None = None) -> Project:
         """Whose request it is: by `x-goog-api-key`, `?key=` or a bearer token."""
@@ -174,9 +179,11 @@ class _Routes:
         return Response(headers=_progress(session))
 
 
-async def _flowing(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _flowing(pieces: Iterator[bytes], pause_s: float) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
+        if pause_s:
+            await asyncio.sleep(pause_s)
 
 
 def _progress(session: Session) -> dict[str, str]:

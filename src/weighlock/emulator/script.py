@@ -17,6 +17,9 @@ from weighlock.request import Json, Modality, TextPart, ToolResultPart
 _CHARS_PER_TOKEN = 4
 
 
+_LONGEST_S = 600.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """One scripted answer of the model. Without anything set it is empty, with a finish reason."""
@@ -35,10 +38,16 @@ class Answer:
     """The prompt is blocked for this reason: no candidates, and a bill all the same."""
     usage: Mapping[str, Json] | None = None
     """Laid over `usageMetadata`, for bills that do not add up."""
+    after_s: float = 0.0
+    """How long the model thinks before its answer begins."""
+    pause_s: float = 0.0
+    """Between two pieces of a stream."""
 
     def __post_init__(self) -> None:
         if any(not call.get("name") for call in self.calls):
             raise InputError("a function call needs a name")
+        if not (0 <= self.after_s <= _LONGEST_S and 0 <= self.pause_s <= _LONGEST_S):
+            raise InputError(f"after_s and pause_s are 0 to {_LONGEST_S:g} seconds")
 
     def all_parts(self) -> list[Json]:
         """As REST JSON."""

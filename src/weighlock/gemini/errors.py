@@ -17,6 +17,8 @@ from weighlock.written import plain
 _LONGEST_MESSAGE = 400
 _SHORT_KEY = 7
 _FILE = re.compile(r"\bFile (?:files/)?([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)(?![\w-])")
+_OURS = re.compile(r"w[0-9a-f]{37}[0-9a-z]")
+"""A name we give: it looks like a key, and is none."""
 _QUERY = re.compile(r"(https?://[^\s?\"']{1,300})\?[^\s\"']*")
 _TITLE = re.compile(r"<title>([^<]{1,200})</title>", re.IGNORECASE)
 _TOO_LONG = re.compile(r"input token count \(?([\d,]+)\)? exceeds .{0,60}?tokens allowed \(?([\d,]+)", re.IGNORECASE)
@@ -44,7 +46,7 @@ def refusal(
     """The error an answer stands for. Its message holds none of `hidden`, no key and no query of a URL.
 
     `figures` also hold `cause` (a `Cause` or `None`); `file`, the name of the file it speaks of; `counted` and `limit`,
-    what it says of a request that is too long or too large.
+    what it says of a request that is too long or too large; `served_at`, its own time (ISO 8601).
     """
     error = _error(body)
     code = error.get("status")
@@ -53,8 +55,11 @@ def refusal(
     code = code if isinstance(code, str) and re.fullmatch(r"[A-Z_]{1,60}", code) else None
     named = _FILE.search(said)
     counted, limit = _bounds(said)
+    words = _presentable(said, hidden)
+    if named is not None and _OURS.fullmatch(named[1]):
+        words = words.replace("File [key hidden]", f"File {named[1]}", 1)
     return ServiceRefused(
-        f"the service refuses: {status}{f' {code}' if code else ''}: {_presentable(said, hidden)}",
+        f"the service refuses: {status}{f' {code}' if code else ''}: {words}",
         service_status=status,
         service_code=code,
         retry_after_s=_retry_after_s(headers, error, now),
@@ -62,7 +67,15 @@ def refusal(
         file=f"files/{named[1]}" if named else None,
         counted=counted,
         limit=limit,
+        served_at=_served_at(headers),
     )
+
+
+def _served_at(headers: Mapping[str, str]) -> str | None:
+    try:
+        return parsedate_to_datetime(headers["date"]).isoformat()
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def no_answer(status: int, why: str) -> ServiceRefused:
@@ -76,6 +89,7 @@ def no_answer(status: int, why: str) -> ServiceRefused:
         file=None,
         counted=None,
         limit=None,
+        served_at=None,
     )
 
 

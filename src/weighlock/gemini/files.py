@@ -16,6 +16,7 @@ from weighlock.errors import (
     ConfigError,
     FileNotReady,
     FileProcessingFailed,
+    InputError,
     ServiceRefused,
     ServiceUnreachable,
     StorageFull,
@@ -107,11 +108,11 @@ class Files:
         return _file(answer)
 
     async def delete(self, name: str) -> bool:
-        """Whether there was one to delete."""
+        """Whether there was one to delete. Raises `ServiceRefused` where the service says something else."""
         try:
             await self._service.call("DELETE", self._url(name), within_s=60.0)
         except ServiceRefused as error:
-            if error.figures["service_status"] not in (403, 404):
+            if error.figures["cause"] is not Cause.FILE_MISSING and error.figures["service_code"] != "NOT_FOUND":
                 raise
             return False
         return True
@@ -174,11 +175,11 @@ class Files:
         The name a person gave goes into the body: headers take ASCII only.
 
         Raises:
+            InputError: that is no media type.
             StorageFull: the project has no room.
             ServiceRefused: with 409, a file of that name exists.
         """
-        if not _MIME.fullmatch(mime):
-            raise ConfigError(f"{quoted(mime)} is no media type")
+        demand_mime(mime)
         file: dict[str, Any] = {"mimeType": mime, "sizeBytes": str(size_bytes)}
         if name is not None:
             file["name"] = _checked(name)
@@ -241,6 +242,12 @@ class Files:
 
     def _url(self, name: str) -> str:
         return self._service.target.files_url(_checked(name))
+
+
+def demand_mime(mime: str) -> None:
+    """Raises `InputError` where no header can hold it."""
+    if not _MIME.fullmatch(mime):
+        raise InputError(f"mime: {quoted(mime)} is no media type", mime=quoted(mime))
 
 
 def _checked(name: str) -> str:

@@ -151,6 +151,19 @@ class Service:
     def __repr__(self) -> str:
         return f"Service({self.target.backend}, {self._credential!r})"
 
+    async def credentials(self, *, fresh: bool = False) -> Mapping[str, str]:
+        """The headers that say who asks; with `fresh`, by another token than the last one. Raises as `Credential`."""
+        return {} if self._credential is None else await self._credential.headers(self.io, fresh=fresh)
+
+    @property
+    def refreshable(self) -> bool:
+        """Whether asking again with fresh credentials may help after a 401."""
+        return self._credential is not None and self._credential.refreshable
+
+    def hidden(self) -> tuple[str, ...]:
+        """The secrets it has given out, to be taken out of whatever the service says."""
+        return () if self._credential is None else self._credential.hidden()
+
     async def call(
         self,
         method: str,
@@ -195,7 +208,7 @@ class Service:
             try:
                 return await self._once(request)
             except (ServiceRefused, ServiceUnreachable) as error:
-                if _is_stale(error, self._credential) and not fresh and not keyless:
+                if self._is_stale(error) and not fresh and not keyless:
                     fresh = True
                     continue
                 failed += 1
@@ -216,16 +229,19 @@ class Service:
         if not content and not is_json:
             headers["content-length"] = "0"
         headers.update(more or {})
-        if self._credential is not None and not keyless:
-            headers.update(await self._credential.headers(self.io, fresh=fresh))
+        if not keyless:
+            headers.update(await self.credentials(fresh=fresh))
         return headers
+
+    def _is_stale(self, error: ServiceRefused | ServiceUnreachable) -> bool:
+        return self.refreshable and error.figures.get("service_status") == 401
 
     async def _once(self, request: HttpRequest) -> Answer:
         async with self.io.send(request) as response:
             status, headers = response.status, response.headers
             body = await response.read(_MOST_ANSWER_BYTES + 1)
         if not 200 <= status < 300:
-            keys = self._credential.hidden() if self._credential is not None else ()
+            keys = self.hidden()
             query = urlsplit(request.url).query  # the key to an upload
             raise refusal(status, headers, body, self.io.now(), (*keys, query) if query else keys)
         return Answer(status=status, headers=headers, json=_document(status, body))
@@ -243,10 +259,6 @@ def _document(status: int, body: bytes) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise no_answer(status, "but no object")
     return document
-
-
-def _is_stale(error: ServiceRefused | ServiceUnreachable, credential: Credential | None) -> bool:
-    return credential is not None and credential.refreshable and error.figures.get("service_status") == 401
 
 
 def may_pass(error: ServiceRefused | ServiceUnreachable, *, repeatable: bool = True) -> bool:

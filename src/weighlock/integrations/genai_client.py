@@ -142,6 +142,8 @@ def _arguments(account: Account, given: dict[str, Any]) -> dict[str, Any]:
     if any(given.get(name) is not None for name in ("api_key", "credentials", "vertexai", "enterprise", "project")):
         return given
     told = dict(given)
+    if account.base_url is not None:
+        told.setdefault("http_options", {"base_url": account.base_url})
     credential = credential_of(account)
     if isinstance(credential, ApiKey):
         told["api_key"] = credential.hidden()[0]

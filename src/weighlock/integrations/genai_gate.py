@@ -1,4 +1,4 @@
-"""One request through the line: prepared, sent, mended once where the service refuses a file, settled.
+"""One request through the line: prepared, sent, mended where the service refuses a file, settled.
 
 Written once for blocking code and for coroutines: a flow over the blocking face never waits, and `io.run` drives it.
 """

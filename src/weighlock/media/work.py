@@ -118,4 +118,6 @@ class Made:
     actual_start_s: float | None = None
     """Where a copied clip really begins in the source; `None` of any other."""
     notes: tuple[str, ...] = ()
+    by: Work | None = None
+    """What it came of, where more than one work was tried."""
     """What a person should know: `the last 3 s could not be decoded`."""

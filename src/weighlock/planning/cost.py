@@ -159,7 +159,18 @@ class Prices:
     def input_cost(
         self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0, longest: int | None = None
     ) -> Decimal:
-        """USD for a prompt.
+        """USD for a prompt, as the sum of `shares`.
+
+        Raises:
+            ValueError: a negative count, or more cached tokens than the prompt has.
+        """
+        shares = self.shares(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, longest=longest)
+        return sum(shares.values(), Decimal(0))
+
+    def shares(
+        self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0, longest: int | None = None
+    ) -> dict[Modality | str, Decimal]:
+        """USD for a prompt, by modality.
 
         `prompt_tokens` is the whole prompt; what `tokens` does not account for pays the text rate. `cached_tokens` are
         those of the prompt read from a cache; where no modality is told, they save against the text rate. `longest` is
@@ -175,11 +186,13 @@ class Prices:
         if (read := sum(cached.values())) > whole:
             raise ValueError(f"{read} cached tokens in a prompt of {whole}")
         rates = self.rates(whole if longest is None else longest)
-        amount = sum((rates.of(modality) * count for modality, count in tokens.items()), Decimal(0))
-        amount += rates.text * (whole - listed)
-        for modality, count in cached.items():
-            amount -= (rates.of(modality) - rates.of_cached(modality)) * count
-        return self._billed(amount)
+        amounts: dict[Modality | str, Decimal] = {one: rates.of(one) * count for one, count in tokens.items()}
+        if whole > listed:
+            amounts[Modality.TEXT] = amounts.get(Modality.TEXT, Decimal(0)) + rates.text * (whole - listed)
+        for one, count in cached.items():
+            saved = (rates.of(one) - rates.of_cached(one)) * count
+            amounts[one] = amounts.get(one, Decimal(0)) - saved
+        return {one: self._billed(amount) for one, amount in amounts.items()}
 
     def cost(
         self,

@@ -104,6 +104,8 @@ class Target:
     """Whether the caller wants the span sent, whatever the limits."""
     recut: bool = False
     """Whether the endpoint's words for the span would take more off a file that holds no more than it."""
+    perhaps_cut: bool = False
+    """Whether it is no longer than the endpoint's window: then it may be what an earlier run cut to it."""
     resolution: MediaResolution | None = None
     always: bool = False
     """Whether it is sent so always, or only once a request is over its limits."""
@@ -250,7 +252,9 @@ def standing(part: Weighed, rules: ModelRules, shaping: Shaping, target: Target)
         yield Lever.RESOLUTION, resolution_rung(target.resolution)
     if target.fps and now.fps is None and isinstance(facts, VideoFacts) and rules.honours(WireControl.VIDEO_FPS):
         yield Lever.FPS, fps_rung(target.fps)
-    if not target.span_asked and not now.clipped and (rung := span_rung(part, rules, shaping, target)):
+    # Where the model reads no offsets nothing marks a file as cut: one that may be so is not cut once more.
+    done = target.perhaps_cut and not rules.honours(_offsets(part))
+    if not target.span_asked and not done and not now.clipped and (rung := span_rung(part, rules, shaping, target)):
         yield Lever.CLIP, rung
 
 
@@ -280,8 +284,11 @@ def clip_way(part: Weighed, rules: ModelRules, shaping: Shaping) -> bool | None:
     """Whether a clip is local work, as of what becomes another format anyway: `None` where it cannot be had."""
     if _is_made(part, rules, shaping):
         return True
-    film = isinstance(part.examined.facts, VideoFacts)
-    return _way(WireControl.VIDEO_OFFSETS if film else WireControl.AUDIO_OFFSETS, part, rules, shaping)
+    return _way(_offsets(part), part, rules, shaping)
+
+
+def _offsets(part: Weighed) -> WireControl:
+    return WireControl.VIDEO_OFFSETS if isinstance(part.examined.facts, VideoFacts) else WireControl.AUDIO_OFFSETS
 
 
 def _is_made(part: Weighed, rules: ModelRules, shaping: Shaping) -> bool:

@@ -53,6 +53,7 @@ class ModelRules:
     """In force for this model, backend and day; within a section the last one that fits a medium wins."""
     rule_date: date
     """When the rules were last compared with their sources."""
+    _limits: list[RequestLimits] = field(default_factory=list, repr=False, compare=False)
     _picked: dict[tuple[str, _Way], Entry | None] = field(default_factory=dict, repr=False, compare=False)
     _accepted: dict[tuple[Carrier, Placement], frozenset[str] | None] = field(
         default_factory=dict, repr=False, compare=False
@@ -190,8 +191,10 @@ class ModelRules:
     @cached_property
     def limits(self) -> RequestLimits:
         """The service's own limits."""
-        found = [entry.figure for entry in self.sections.get("limits", ()) if isinstance(entry.figure, Limit)]
-        return RequestLimits(**{figure.limit: figure.value for figure in found})
+        if not self._limits:
+            found = [entry.figure for entry in self.sections.get("limits", ()) if isinstance(entry.figure, Limit)]
+            self._limits.append(RequestLimits(**{figure.limit: figure.value for figure in found}))
+        return self._limits[0]
 
     def warnings(self, section: str, controls: Controls) -> tuple[str, ...]:
         """What the rule in force for this medium has to say to its sender."""

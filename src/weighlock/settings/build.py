@@ -20,6 +20,7 @@ from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import MediaResolution, Modality
 from weighlock.settings.amounts import parse_clip
+from weighlock.settings.build_service import serving
 from weighlock.settings.coherence import beside
 from weighlock.settings.model import (
     BUILT_IN,
@@ -86,6 +87,7 @@ def build(file: SettingsFile, document: Document, cwd: Path) -> Settings:
         safety=_safety(values.get("safety") or {}),
         pricing=_pricing(values.get("pricing") or {}),
         encoding=_encoding(values.get("encoding") or {}),
+        service=serving(values.get("service") or {}),
         rules_overlay=_overlay(values.get("rules") or {}, document, cwd),
         files=tuple(document.files),
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from weighlock.settings.build_service import service_mistakes
 from weighlock.settings.model import BUILT_IN_ACCOUNT, admits, suggest
 from weighlock.settings.schema import EndpointSection, SettingsFile
 from weighlock.settings.text import Document, KeyPath
@@ -33,6 +34,9 @@ def check_together(document: Document, cwd: Path) -> None:
             if without_keys(key_file) != key_file and not (path and is_file(path)):
                 _wrong(document, at, "must be the path of a file; a key itself is never written here")
     _check_windows(document)
+    endpoints = _mapping(document.values.get("endpoints"))
+    for below, text in service_mistakes(_mapping(document.values.get("service")), endpoints):
+        _wrong(document, ("service", *below), text)
     folder = _mapping(document.values.get("state")).get("dir")
     if isinstance(folder, str):
         _placed(_STATE_DIR, folder, document, cwd)

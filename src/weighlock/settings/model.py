@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from weighlock.planning.levers import EVERY_LEVER, CutBy, Floor, Lever, LocalWor
 from weighlock.planning.limits import Limits
 from weighlock.planning.placement import InlineBelow
 from weighlock.request import Backend, Clip, Content, MediaResolution, Modality
+from weighlock.settings.serving import Serving
 from weighlock.uploads.policy import UploadPolicy
 from weighlock.written import listed, quoted
 
@@ -101,6 +102,8 @@ class Account:
     project: str | None = None
     location: str | None = None
     """Vertex location; `None` is the global endpoint."""
+    base_url: str | None = None
+    """A gateway or an emulator in the place of Google's own address."""
 
 
 BUILT_IN_ACCOUNT = Account(name="developer", backend=Backend.DEVELOPER, api_key_env="GEMINI_API_KEY")
@@ -258,6 +261,7 @@ class Settings:
     pricing: Contract = field(default_factory=Contract)
     encoding: Encoding = field(default_factory=Encoding)
     """How films and sound are encoded, where they have to be."""
+    service: Serving = field(default_factory=Serving)
     rules_overlay: Path | None = None
     files: tuple[Path, ...] = field(default=(), compare=False)
     """Every file read, the main one first."""
@@ -278,6 +282,23 @@ class Settings:
             raise ConfigError(
                 f"unknown endpoint {quoted(name)}; {suggest(name, self.endpoints)}", endpoint=name
             ) from None
+
+    def asking(self, base_url: str, api_key_env: str | None = None) -> Settings:
+        """With every account behind one address; with `api_key_env`, its key is there for all of them."""
+        accounts = {name: replace(one, base_url=base_url) for name, one in self.accounts.items()}
+        if api_key_env is not None:
+            accounts = {
+                name: replace(one, api_key_env=api_key_env, api_key_file=None) for name, one in accounts.items()
+            }
+        default, *endpoints = (
+            replace(one, account=accounts[one.account.name]) for one in (self.default, *self.endpoints.values())
+        )
+        return replace(
+            self,
+            accounts=MappingProxyType(accounts),
+            default=default,
+            endpoints=MappingProxyType({one.name: one for one in endpoints}),
+        )
 
     def tenant(self, name: str) -> Windows:
         """The budgets of a tenant; those of each, where it is not named."""

@@ -1,25 +1,40 @@
 """The settings file as its keys are written: what exists, of which type, within which range.
 
 A key this version does not act on is refused, with a message that says so; accepting it would let an operator believe
-in a service nobody starts. Two exceptions are parsed, checked and shown, because a file should not have to change the
-day they bind: `mode`/`on_exceed`, and `labels`. `NOT_YET` lists what is known but refused.
+in a service nobody starts. One exception is parsed, checked and shown, because a file should not have to change the
+day it binds: `mode`/`on_exceed`. `NOT_YET` lists what is known but refused.
 """
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from weighlock.budgets.reservation import OnStoreFailure
-from weighlock.budgets.windows import Period
 from weighlock.planning.carrying import Base64InToolText, ToolMedia
 from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.levers import CutBy, Lever, LocalWork, Older
 from weighlock.request import Backend, Content
-from weighlock.settings.amounts import bounded, parse_clip, parse_seconds, parse_size
+from weighlock.settings.fields import (
+    BaseUrl,
+    ClipText,
+    Count,
+    KeepCopies,
+    Level,
+    Name,
+    Seconds,
+    Section,
+    Size,
+    TenantName,
+    TimeZone,
+    Usd,
+    Variable,
+    WarnAt,
+    WindowName,
+    number,
+)
 from weighlock.settings.model import (
     Confinement,
     Mode,
@@ -28,114 +43,21 @@ from weighlock.settings.model import (
     OnUnknownModel,
     OnUnknownPrice,
     StoreKind,
-    suggest,
 )
+from weighlock.settings.schema_service import ServiceSection
 from weighlock.uploads.policy import DeleteRemote
-from weighlock.written import quoted, without_keys
 
-NOT_YET = frozenset(
-    {
-        "service",
-        "observe.prometheus",
-    }
-)
+NOT_YET = frozenset({"observe.prometheus"})
 """Keys of the whole product, relative to the file or to an endpoint, that nothing reads yet."""
 
-_VARIABLE = re.compile(r"^[A-Z_][A-Z0-9_]*$")
-_NAME = re.compile(r"^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$")
-_WINDOW = r"^(minute|hour|day|month|rolling [1-9][0-9]{0,7}s)$"
 
-
-def _number(value: Any) -> Any:
-    # Lax integers would take `true` as 1.
-    if isinstance(value, bool):
-        raise ValueError("must be a number, not true or false")
-    return bounded(value)
-
-
-def _name(value: str) -> str:
-    if not _NAME.match(value):
-        raise ValueError("a name is lower-case words joined by single underscores, as variables spell it")
-    if value == "default":
-        raise ValueError("`default` is what every endpoint starts from; write it at the top level")
-    return value
-
-
-def _window(value: str) -> str:
-    if not re.match(_WINDOW, value):
-        nearest = suggest(value, [*(period.value for period in Period), "rolling 3600s"])
-        raise ValueError(f"unknown key; {nearest}")
-    return value
-
-
-def _variable(value: str) -> str:
-    # Upper case only: a key pasted here by mistake has lower-case letters, and must be neither kept nor repeated.
-    if not _VARIABLE.match(value) or without_keys(value) != value:
-        raise ValueError("must be the name of a variable, such as GEMINI_API_KEY; a key itself is never written here")
-    return value
-
-
-def _keep_copies(value: Any) -> Any:
-    return value if value in ("off", "until_deleted") else parse_seconds(value)
-
-
-def _clip(value: str) -> str:
-    return str(parse_clip(value))
-
-
-def _timezone(value: str) -> str:
-    from zoneinfo import ZoneInfo
-
-    try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f"{quoted(value)} is no time zone; write an IANA name such as Europe/Berlin") from None
-    return value
-
-
-Count = Annotated[int, BeforeValidator(_number), Field(ge=0)]
-Usd = Annotated[Decimal, BeforeValidator(_number), Field(ge=0)]
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "examples": ["100MB", "2GiB"]}),
-]
-Seconds = Annotated[
-    float,
-    BeforeValidator(parse_seconds),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": [14400, "4h"]}),
-]
-KeepCopies = Annotated[
-    Literal["off", "until_deleted"] | float,
-    BeforeValidator(_keep_copies),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": ["off", "7d"]}),
-]
-Name = Annotated[str, AfterValidator(_name)]
-TenantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
-WindowName = Annotated[str, AfterValidator(_window), WithJsonSchema({"type": "string", "pattern": _WINDOW})]
-WarnAt = Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=1)]
-ClipText = Annotated[
-    str,
-    AfterValidator(_clip),
-    WithJsonSchema(
-        {"type": "string", "examples": ["last 60s", "first 2m", "10s-70s", "10s-", "around 95s", "30s around 95s"]}
-    ),
-]
-Level = Literal["low", "medium", "high", "ultra_high"]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AccountSection(_Section):
+class AccountSection(Section):
     backend: Backend
-    api_key_env: Annotated[str, AfterValidator(_variable)] | None = Field(
-        None, description="Environment variable that holds the key."
-    )
+    api_key_env: Variable | None = Field(None, description="Environment variable that holds the key.")
     api_key_file: str | None = Field(None, description="File that holds the key.")
     project: str | None = Field(None, description="Google Cloud project (Vertex).")
     location: str | None = Field(None, description="Vertex location; left out, the global endpoint.")
+    base_url: BaseUrl | None = Field(None, description="A gateway in the place of Google's own address.")
 
     @model_validator(mode="after")
     def _consistent(self) -> AccountSection:
@@ -146,7 +68,7 @@ class AccountSection(_Section):
         return self
 
 
-class TokensSection(_Section):
+class TokensSection(Section):
     text: Count | None = None
     image: Count | None = None
     video: Count | None = None
@@ -154,7 +76,7 @@ class TokensSection(_Section):
     document: Count | None = None
 
 
-class LimitsSection(_Section):
+class LimitsSection(Section):
     prompt_tokens: Count | None = Field(None, description="Whole prompt.")
     cost_usd: Usd | None = Field(None, description="USD; the input, and the expected output where one is given.")
     media_parts: Count | None = Field(None, description="Media in one request.")
@@ -162,32 +84,32 @@ class LimitsSection(_Section):
     tokens: TokensSection | None = Field(None, description="By modality as sent.")
 
 
-class WindowSection(_Section):
+class WindowSection(Section):
     cost_usd: Usd | None = None
     prompt_tokens: Count | None = None
     tokens: TokensSection | None = None
     requests: Count | None = None
-    timezone: Annotated[str, AfterValidator(_timezone)] | None = Field(None, description="IANA name; UTC if left out.")
+    timezone: TimeZone | None = Field(None, description="IANA name; UTC if left out.")
     warn_at: WarnAt | None = Field(None, description="Told from this fraction on.")
 
 
 Windows = dict[WindowName, WindowSection | None]
 
 
-class SessionSection(_Section):
+class SessionSection(Section):
     cost_usd: Usd | None = None
     prompt_tokens: Count | None = None
     warn_at: WarnAt | None = Field(None, description="Told from this fraction on.")
 
 
-class WindowsSection(_Section):
+class WindowsSection(Section):
     windows: Windows | None = Field(None, description="Over time, inclusive: minute, hour, day, month, rolling 3600s.")
 
 
-Rate = Annotated[Decimal, BeforeValidator(_number), Field(gt=0, le=24)]
+Rate = Annotated[Decimal, BeforeValidator(number), Field(gt=0, le=24)]
 
 
-class _ModalitySection(_Section):
+class _ModalitySection(Section):
     apply: Literal["always"] | None = Field(None, description="Else only where a request is over its limits.")
 
 
@@ -201,7 +123,7 @@ class DocumentSection(_ModalitySection):
     floor: Level | None = Field(None, description="No lever goes below it.")
 
 
-class VideoFloorSection(_Section):
+class VideoFloorSection(Section):
     fps: Rate | None = None
     seconds: Annotated[Seconds, Field(gt=0)] | None = None
     resolution: Level | None = None
@@ -218,7 +140,7 @@ class VideoSection(_ModalitySection):
     floor: VideoFloorSection | None = Field(None, description="No lever goes below it.")
 
 
-class AudioFloorSection(_Section):
+class AudioFloorSection(Section):
     seconds: Annotated[Seconds, Field(gt=0)] | None = None
 
 
@@ -227,7 +149,7 @@ class AudioSection(_ModalitySection):
     floor: AudioFloorSection | None = Field(None, description="No lever goes below it.")
 
 
-class MediaSection(_Section):
+class MediaSection(Section):
     image: ImageSection | None = None
     video: VideoSection | None = None
     audio: AudioSection | None = None
@@ -236,26 +158,26 @@ class MediaSection(_Section):
     strip_metadata: bool | None = Field(None, description="What says where and by whom a medium was made is taken out.")
 
 
-class HistorySection(_Section):
+class HistorySection(Section):
     keep_media: Count | None = Field(None, description="The newest media of a conversation that always stay.")
     per_tool: bool | None = Field(None, description="So many of each tool; media from none count as of one more.")
     older: Older | None = Field(None, description="Older ones become a note, or go to their lowest resolution.")
-    batch: Annotated[int, BeforeValidator(_number), Field(ge=1, le=1000)] | None = Field(
+    batch: Annotated[int, BeforeValidator(number), Field(ge=1, le=1000)] | None = Field(
         None, description="How many older ones change together, so that the prompt cache survives."
     )
 
 
-class OutputTokensSection(_Section):
+class OutputTokensSection(Section):
     expected: Count | None = Field(None, description="Left out, only the input is priced.")
 
 
-class CountSection(_Section):
+class CountSection(Section):
     when: When | None = Field(None, description="auto: where the service's count can change the verdict.")
     timeout_s: Annotated[Seconds, Field(gt=0, le=60)] | None = Field(None, description="Of the count, retry included.")
     on_failure: OnCountFailure | None = Field(None, description="Where the service does not say.")
 
 
-class EndpointSection(_Section):
+class EndpointSection(Section):
     account: str | None = None
     model: str | None = Field(None, description="Used when a request names none.")
     models: list[str] | None = Field(None, description="Allow-list.")
@@ -278,10 +200,12 @@ class EndpointSection(_Section):
     )
     history: HistorySection | None = Field(None, description="Media re-sent from earlier turns.")
     owner: str | None = None
-    labels: dict[str, str | None] | None = Field(None, description="Checked and shown; not sent by this version.")
+    labels: dict[str, str | None] | None = Field(
+        None, description="Of the requests the service sends to Vertex: into its bills."
+    )
 
 
-class RulesSection(_Section):
+class RulesSection(Section):
     overlay: str | None = Field(None, description="Rule file laid over the shipped ones, relative to this file.")
 
 
@@ -290,7 +214,7 @@ MediaType = Annotated[
 ]
 
 
-class InlineBelowSection(_Section):
+class InlineBelowSection(Section):
     developer: Size | None = Field(None, description="Of a whole request, base64 and text counted.")
     vertex: Size | None = Field(
         None, description="The same; Vertex has no Files API, so that past it a receipt says so."
@@ -301,7 +225,7 @@ class InlineBelowSection(_Section):
     )
 
 
-class UploadsSection(_Section):
+class UploadsSection(Section):
     inline_below: InlineBelowSection | None = Field(None, description="What is larger goes by the Files API.")
     keep_copies: KeepCopies | None = Field(
         None,
@@ -315,11 +239,9 @@ class UploadsSection(_Section):
     )
 
 
-class StateSection(_Section):
+class StateSection(Section):
     store: StoreKind | None = Field(None, description="Of budgets.")
-    url_env: Annotated[str, AfterValidator(_variable)] | None = Field(
-        None, description="Environment variable that holds the address of a shared store."
-    )
+    url_env: Variable | None = Field(None, description="Environment variable that holds the address of a shared store.")
     on_failure: OnStoreFailure | None = Field(None, description="While the store of budgets cannot be asked.")
     dir: str | None = Field(None, description="On a local disk, relative to this file; left out, the user's own.")
 
@@ -330,47 +252,47 @@ class StateSection(_Section):
         return self
 
 
-class ObserveSection(_Section):
+class ObserveSection(Section):
     decision_log: str | None = Field(
         None, description="One JSON line a request: a file, relative to this one; `stdout`; `off`."
     )
 
 
-class MaxSection(_Section):
+class MaxSection(Section):
     file: Size | None = None
-    pixels: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
+    pixels: Annotated[int, BeforeValidator(number), Field(gt=0)] | None = None
     duration_s: Annotated[Seconds, Field(gt=0)] | None = None
-    pages: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
-    frames: Annotated[int, BeforeValidator(_number), Field(gt=0)] | None = None
+    pages: Annotated[int, BeforeValidator(number), Field(gt=0)] | None = None
+    frames: Annotated[int, BeforeValidator(number), Field(gt=0)] | None = None
 
 
-class SafetySection(_Section):
+class SafetySection(Section):
     confinement: Confinement | None = None
-    workers: Annotated[int, BeforeValidator(_number), Field(ge=1, le=256)] | None = None
+    workers: Annotated[int, BeforeValidator(number), Field(ge=1, le=256)] | None = None
     max: MaxSection | None = None
 
 
-class VideoEncodingSection(_Section):
+class VideoEncodingSection(Section):
     preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] | None = Field(
         None, description="Slower ones take more time than a piece of work is given."
     )
-    crf: Annotated[int, BeforeValidator(_number), Field(ge=0, le=51)] | None = Field(
+    crf: Annotated[int, BeforeValidator(number), Field(ge=0, le=51)] | None = Field(
         None, description="Constant quality, from the best."
     )
 
 
-class AudioEncodingSection(_Section):
-    bits_per_channel: Annotated[int, BeforeValidator(_number), Field(ge=32_000, le=160_000)] | None = Field(
+class AudioEncodingSection(Section):
+    bits_per_channel: Annotated[int, BeforeValidator(number), Field(ge=32_000, le=160_000)] | None = Field(
         None, description="A second, of AAC, MP3 and Opus; left out, the format's own."
     )
 
 
-class EncodingSection(_Section):
+class EncodingSection(Section):
     video: VideoEncodingSection | None = None
     audio: AudioEncodingSection | None = None
 
 
-class RatesSection(_Section):
+class RatesSection(Section):
     input: Usd = Field(description="USD per 1M tokens of text, image, video and document.")
     audio: Usd | None = Field(None, description="As `input` if left out.")
     cached: Usd | None = None
@@ -381,12 +303,12 @@ class OverrideSection(RatesSection):
     above_200k: RatesSection | None = Field(None, description="The whole request above 200,000 prompt tokens.")
 
 
-class PricingSection(_Section):
-    discount: Annotated[Decimal, BeforeValidator(_number), Field(ge=0, lt=1)] | None = None
+class PricingSection(Section):
+    discount: Annotated[Decimal, BeforeValidator(number), Field(ge=0, lt=1)] | None = None
     overrides: dict[str, OverrideSection] | None = None
 
 
-class SettingsFile(_Section):
+class SettingsFile(Section):
     """The settings of weighlock."""
 
     version: Literal[1]
@@ -405,3 +327,4 @@ class SettingsFile(_Section):
     safety: SafetySection | None = None
     pricing: PricingSection | None = None
     encoding: EncodingSection | None = Field(None, description="Of films and sound that have to be encoded again.")
+    service: ServiceSection | None = Field(None, description="The proxy: who may ask it, where it listens.")

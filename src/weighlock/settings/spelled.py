@@ -14,6 +14,7 @@ from weighlock.codecs.encoding import Encoding
 from weighlock.planning.cost import Contract, Rates
 from weighlock.planning.levers import Floor
 from weighlock.request import Modality
+from weighlock.settings.build_service import service_document
 from weighlock.settings.model import (
     EACH,
     Account,
@@ -51,6 +52,7 @@ def as_document(settings: Settings) -> dict[str, Any]:
         "safety": _plain(_safety_document(settings.safety)),
         "pricing": _plain(_pricing_document(settings.pricing)),
         "encoding": _encoding_document(settings.encoding),
+        "service": _plain(service_document(settings.service)),
     }
     return document
 
@@ -107,7 +109,7 @@ def _history_document(history: History) -> dict[str, Any]:
 
 
 def _account_document(account: Account) -> dict[str, Any]:
-    names = ("backend", "api_key_env", "api_key_file", "project", "location")
+    names = ("backend", "api_key_env", "api_key_file", "project", "location", "base_url")
     return {name: value for name in names if (value := getattr(account, name)) is not None}
 
 

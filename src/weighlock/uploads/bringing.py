@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +44,17 @@ class Wanted:
     told: Told | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What became of files that were to be deleted, by name."""
+
+    gone: tuple[str, ...]
+    absent: tuple[str, ...]
+    """There was none, or it is not this key's to see: the service says the same of both."""
+    missed: tuple[str, ...]
+    """The service could not be reached."""
+
+
 class _LeaseLost(Exception):
     """Somebody else took over."""
 
@@ -57,16 +69,16 @@ class Bringing:
         self._policy, self._copies = policy, copies
         self._storage = Storage(registry.file)
 
-    async def deleted(self, account: str, names: Iterable[str]) -> list[str]:
-        """Deletes files at the service; the names it could not reach. Those end by themselves."""
-        missed = []
+    async def deleted(self, account: str, names: Iterable[str]) -> Deleted:
+        """Deletes files at the service. What it could not reach ends by itself."""
+        found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
         for name in names:
-            try:
-                await self._files.delete(name)
-            except ServiceError:
-                missed.append(name)
-            self._registry.give_up(account, name, deleted=name not in missed)
-        return missed
+            there: bool | None = None
+            with suppress(ServiceError):
+                there = await self._files.delete(name)
+            found[there].append(name)
+            self._registry.give_up(account, name, deleted=there is not None)
+        return Deleted(gone=tuple(found[True]), absent=tuple(found[False]), missed=tuple(found[None]))
 
     async def brought(self, lease: Lease, wanted: Wanted, still: Remote | None) -> bool:
         """Whether a new file is there, and known. A failure is borne while there `still` is a good one."""
@@ -79,7 +91,9 @@ class Bringing:
         except FileProcessingFailed as error:
             self._registry.fail(lease, error.message, self._io.now())
             await self.deleted(lease.key.account, [str(error.figures["file"])])
-            raise
+            if still is None:
+                raise
+            return False
         except _LeaseLost:
             return False
         except ServiceError:
@@ -125,13 +139,16 @@ class Bringing:
 
     async def _active(self, lease: Lease, wanted: Wanted, file: RemoteFile) -> RemoteFile:
         """The file once it is ACTIVE; the lease goes on meanwhile."""
+        begun = self._io.monotonic()
         while file.state is not FileState.ACTIVE:
             left_s = wanted.until - self._io.monotonic()
             try:
                 return await self._files.wait_until_active(file, within_s=min(left_s, LEASE_S / 3))
             except FileNotReady:
                 if left_s <= LEASE_S / 3:
-                    raise
+                    waited_s = self._io.monotonic() - begun
+                    said = f"{file.name} is still {FileState.PROCESSING} after {waited_s:,.0f} s"
+                    raise FileNotReady(said, file=file.name, waited_s=waited_s) from None
                 self._renew(lease)
                 if wanted.told is not None:
                     wanted.told("the service is still reading it")
@@ -173,7 +190,7 @@ class Bringing:
     async def _spared(self, key: Key, need_bytes: int) -> bool:
         """Whether some of the tenant's own files made room."""
         names = self._storage.give_up_oldest(key.account, key.tenant, self._io.now(), need_bytes)
-        return len(await self.deleted(key.account, names)) < len(names)
+        return len((await self.deleted(key.account, names)).missed) < len(names)
 
     def _tell_time(self, account: str, file: RemoteFile) -> None:
         if file.served_at is not None:

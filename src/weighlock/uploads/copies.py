@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from weighlock.errors import StateUnavailable
+from weighlock.errors import StateUnavailable, UnreadableSource
 from weighlock.uploads.entries import Key, columns
 from weighlock.uploads.policy import UploadPolicy
 from weighlock.uploads.registry import Registry
@@ -34,17 +34,16 @@ class Copies:
         self._folder, self._registry, self._policy = folder, registry, policy
 
     def keep(self, key: Key, source: UploadSource, now: datetime) -> bool:
-        """Whether there is a copy now. There is none where it would not fit below the cap, or the disk has no room.
+        """Whether there is a copy now.
 
-        Raises:
-            UnreadableSource: it changed meanwhile.
+        There is none where it would not fit below the cap, the disk has no room, or the source has changed meanwhile.
         """
         try:
             self.tidy(now)
             if self._policy.keep_copies_s == 0 or not self._fits(key, source.size_bytes):
                 return False
             self._write(self.path(key), source)
-        except (OSError, StateUnavailable):  # a copy is a convenience; what was uploaded is
+        except (OSError, StateUnavailable, UnreadableSource):  # a copy is a convenience; what was uploaded is
             return False
         with self._registry.file.writing() as sql:
             return bool(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weighlock.errors import InputError
+from weighlock.state import Damaged
 from weighlock.uploads.owners import is_dead
 from weighlock.written import is_unicode, quoted
 
@@ -134,16 +135,24 @@ def runs(until: float, now: datetime, term_s: float) -> bool:
 
 def ahead_s(sql: sqlite3.Connection, account: str) -> float:
     found = sql.execute("SELECT ahead_s FROM clocks WHERE account = ?", (account,)).fetchone()
+    if found is not None and not isinstance(found[0], float):
+        raise Damaged("how far the service's clock is ahead is no number")
     return found[0] if found else 0.0
 
 
 def entry_of(sql: sqlite3.Connection, row: sqlite3.Row | None, now: datetime) -> Entry | None:
-    if row is None:
-        return None
+    """Raises `Damaged` where a row holds what none of ours wrote."""
+    try:
+        return None if row is None else _entry(sql, row, now)
+    except (ArithmeticError, OSError, TypeError, ValueError) as error:
+        raise Damaged(f"what it says of an upload makes no sense ({type(error).__name__})") from error
+
+
+def _entry(sql: sqlite3.Connection, row: sqlite3.Row, now: datetime) -> Entry:
     newest = sql.execute("SELECT * FROM remotes WHERE content = ? ORDER BY round DESC LIMIT 1", (row["id"],)).fetchone()
     return Entry(
         key=Key(account=row["account"], tenant=row["tenant"], sha256=row["sha256"], mime=row["mime"]),
-        size_bytes=row["size_bytes"],
+        size_bytes=int(row["size_bytes"]),
         label=row["label"],
         path=None if row["path"] is None else Path(os.fsdecode(row["path"])),
         copied=row["copied_at"] is not None,
@@ -163,7 +172,7 @@ def _remote(row: sqlite3.Row) -> Remote:
         name=row["name"],
         uri=row["uri"],
         round=row["round"],
-        size_bytes=row["size_bytes"],
+        size_bytes=int(row["size_bytes"]),
         given_up=bool(row["given_up"]),
         **times,
     )

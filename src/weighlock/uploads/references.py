@@ -14,11 +14,11 @@ from weighlock.errors import (
     ReferenceUnrecoverable,
     UploadFailed,
 )
-from weighlock.gemini.files import Files
+from weighlock.gemini.files import Files, demand_mime
 from weighlock.gemini.http import Service
 from weighlock.io import Io
 from weighlock.request import MediaPart
-from weighlock.uploads.bringing import Bringing, Progress, Told, Wanted
+from weighlock.uploads.bringing import Bringing, Deleted, Progress, Told, Wanted
 from weighlock.uploads.copies import Copies
 from weighlock.uploads.entries import Entry, Key, Lease, Remote
 from weighlock.uploads.owners import new_owner
@@ -99,11 +99,13 @@ class References:
             within_s: For everything; by size where left out.
 
         Raises:
+            InputError: that is no media type, or no tenant.
             UploadFailed, StorageFull: it could not be brought there.
             FileProcessingFailed, FileNotReady: it is there, and cannot be used.
             UnreadableSource, MediaTooLarge, MalformedMedia: the source is nothing to send.
             StateUnavailable: what is known of uploads cannot be read.
         """
+        demand_mime(mime)
         with PartSource(part, max_bytes=self._max_bytes) as source:
             digest = sha256 if sha256 is not None else await self.io.call(sha256_of, source)
             key = Key(account=self.account, tenant=tenant, sha256=digest, mime=mime)
@@ -152,14 +154,22 @@ class References:
         held = [one.held for one in references if one.held is not None]
         await self.deleted([name for one in held for name in self._storage.let_go(one, self.io.now())])
 
-    async def deleted(self, names: Iterable[str]) -> list[str]:
-        """Deletes files at the service; the names it could not reach. Those end by themselves."""
+    async def deleted(self, names: Iterable[str]) -> Deleted:
+        """Deletes files at the service. What it could not reach ends by itself."""
         return await self._bringing.deleted(self.account, names)
+
+    def forgotten(self, tenant: str, name: str) -> None:
+        """Erases what is kept here of the content a file of the tenant's has: its owner wants it gone."""
+        entry = self.registry.by_name(self.account, tenant, name, self.io.now())
+        if entry is not None:
+            if self._copies is not None:
+                self._copies.drop(entry.key)
+            self.registry.forget(entry.key)
 
     # ---- one for all who ask
 
     async def _reference(self, wanted: Wanted) -> Reference:
-        wait_s, uploads = _FIRST_POLL_S, 0
+        wait_s, uploads, tried = _FIRST_POLL_S, 0, False
         while True:
             now = self.io.now()
             entry = self.registry.find(wanted.key, now)
@@ -168,11 +178,12 @@ class References:
             if remote is None and failure is not None:
                 raise FileProcessingFailed(failure, file=None)
             lease = None
-            if remote is None or (entry is not None and entry.is_due(now) and not failure and not uploads):
+            if remote is None or (entry is not None and entry.is_due(now) and not failure and not tried):
                 if uploads == _MOST_UPLOADS:
                     raise UploadFailed(f"uploaded {uploads} times, and never usable: do the clocks agree?")
                 lease = self._claimed(wanted, entry, now)
             if lease is not None:
+                tried = True
                 uploads += await self._bringing.brought(lease, wanted, remote)
             elif remote is None:
                 wait_s = await self._wait(wait_s, wanted)

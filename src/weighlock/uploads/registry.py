@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weighlock.gemini.files import RemoteFile
-from weighlock.state import StateFile
+from weighlock.state import Damaged, StateFile
 from weighlock.uploads.entries import (
     LEASE_S,
     Entry,
@@ -39,6 +39,7 @@ _LIFE_S = 48 * 3600.0
 """Where the service does not say."""
 _REFRESH_AT, _SPREAD = 0.8, 0.1
 _TOUCH_S = 60.0
+_SECRET_BYTES = 32
 
 MIGRATIONS = (
     """
@@ -97,8 +98,10 @@ class Registry:
         """Raises what `StateFile` does."""
         self.file = StateFile(path, MIGRATIONS, busy_s=busy_s)
         with self.file.writing() as sql:
-            sql.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
+            sql.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(_SECRET_BYTES),))
             (self.secret,) = sql.execute("SELECT value FROM secret").fetchone()
+            if not isinstance(self.secret, bytes) or len(self.secret) != _SECRET_BYTES:
+                raise Damaged("its secret is none")
 
     def close(self) -> None:
         self.file.close()

@@ -8,10 +8,10 @@ paid reads the same: what was uploaded a moment ago is not uploaded again.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Self, TypeVar
 
@@ -22,6 +22,9 @@ from weighlock.uploads.entries import Entry
 from weighlock.uploads.references import Reference, References
 
 T = TypeVar("T")
+Keep = Callable[[Iterable[Reference], str], object]
+EXPIRED, REFUSED = "expired", "refused"
+"""Why a file was uploaded again: it was known to be past its end; the service refused it."""
 _NEW = timedelta(seconds=60)
 _MENDABLE = (Cause.FILE_MISSING, Cause.FILE_NOT_ACTIVE)
 _ACTIVE_WITHIN_S = 600.0
@@ -83,6 +86,7 @@ async def repaired(
     send: Callable[[Request], Awaitable[T]],
     *,
     known: Mapping[str, MediaPart] = NO_BYTES,
+    keep: Keep | None = None,
 ) -> tuple[T, Request]:
     """What `send` gives, and the request as it was sent last.
 
@@ -92,12 +96,14 @@ async def repaired(
         request: May refer to files uploaded long ago.
         send: One generate or count call.
         known: Bytes of files, by the files' names, where the caller has them.
+        keep: Takes what stands in the place of files, and why; whoever keeps it lets it go. Left out, that is done
+            here, at the end.
 
     Raises:
         ReferenceUnrecoverable: a file is gone, or another tenant's, and nobody here has its bytes.
         ServiceRefused, CountFailed: as `send`, where a repair does not help.
     """
-    mending = _Mending(references, tenant, known)
+    mending = _Mending(references, tenant, known, keep=keep)
     try:
         request = await mending.freshened(request)
         while True:
@@ -107,18 +113,25 @@ async def repaired(
                 # The service has told its time by now: others may be known to be past their end as well.
                 request = await mending.freshened(await mending.mended(request, error))
     finally:
-        await references.release(mending.renewed)
+        if keep is None:
+            await references.release(mending.renewed)
 
 
 async def freshened(
-    references: References, tenant: str, request: Request, known: Mapping[str, MediaPart] = NO_BYTES
+    references: References,
+    tenant: str,
+    request: Request,
+    known: Mapping[str, MediaPart] = NO_BYTES,
+    looked_at: set[str] | None = None,
 ) -> tuple[Request, Sequence[Reference]]:
     """The request without references we know to be past their end, and those in their place.
+
+    `looked_at` are files that are not uploaded again for this request; what is uploaded for it comes to them.
 
     Raises:
         ReferenceUnrecoverable: a file is another tenant's.
     """
-    async with _Mending(references, tenant, known) as mending:
+    async with _Mending(references, tenant, known, looked_at) as mending:
         return await mending.freshened(request), mending.renewed
 
 
@@ -128,24 +141,35 @@ async def mended(
     request: Request,
     refusal: ServiceRefused | CountFailed,
     known: Mapping[str, MediaPart] = NO_BYTES,
+    looked_at: set[str] | None = None,
 ) -> tuple[Request, Sequence[Reference]]:
-    """The request as it is worth another try after a refusal, and what was uploaded for it. To be called once of each.
+    """The request as it is worth another try after a refusal, and what was uploaded for it.
+
+    To be called once of each refusal, with the same `looked_at` for all of one request.
 
     Raises:
         The refusal, where it names no file of the request, or cannot be helped.
         ReferenceUnrecoverable, ServiceError: as `repaired`.
     """
-    async with _Mending(references, tenant, known) as mending:
+    async with _Mending(references, tenant, known, looked_at) as mending:
         return await mending.freshened(await mending.mended(request, refusal)), mending.renewed
 
 
 class _Mending:
     """One request's references. Left with an error, what it uploaded is needed by nobody."""
 
-    def __init__(self, references: References, tenant: str, known: Mapping[str, MediaPart]) -> None:
+    def __init__(
+        self,
+        references: References,
+        tenant: str,
+        known: Mapping[str, MediaPart],
+        looked_at: set[str] | None = None,
+        keep: Keep | None = None,
+    ) -> None:
         self.renewed: list[Reference] = []
+        self._keep, self._cause = keep, EXPIRED
         self._references, self._tenant, self._known = references, tenant, known
-        self._looked_at: set[str] = set()
+        self._looked_at = set[str]() if looked_at is None else looked_at
 
     async def __aenter__(self) -> Self:
         return self
@@ -179,6 +203,8 @@ class _Mending:
         if refusal.figures.get("cause") not in _MENDABLE or name in self._looked_at or name not in parts:
             raise refusal
         self._looked_at.add(name)
+        self._cause = REFUSED
+        self._set_clock(refusal)
         entry = self._entry(name)
         if self._is_new(name, entry) and refusal.figures["cause"] is Cause.FILE_MISSING:
             raise refusal
@@ -190,6 +216,12 @@ class _Mending:
         else:
             uri = await self._for_the_first_time(name, parts[name].declared_mime, refusal)
         return readdressed(request, {name: uri})
+
+    def _set_clock(self, refusal: ServiceRefused | CountFailed) -> None:
+        """The service has told its time: what is past its end by that is known to be."""
+        if (told := refusal.figures.get("served_at")) is not None:
+            ahead = datetime.fromisoformat(told) - self._references.io.now()
+            self._references.registry.set_clock(self._references.account, ahead.total_seconds())
 
     async def _is_there(self, name: str) -> bool:
         """Whether a request may refer to it after all; waits where it is not ACTIVE yet."""
@@ -224,9 +256,10 @@ class _Mending:
 
     def _kept(self, reference: Reference) -> str:
         self.renewed.append(reference)
-        found = file_name(reference.uri)
-        if found is not None:
-            self._looked_at.add(found)
+        if self._keep is not None:
+            self._keep([reference], self._cause)
+        if not reference.reused:  # once a request; what somebody else uploaded may be gone as well
+            self._looked_at.add(reference.name)
         return reference.uri
 
     def _entry(self, name: str) -> Entry | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol, Self
 
 from weighlock.codecs.source import OpenSource, open_source
@@ -36,8 +34,7 @@ class PartSource:
     def __init__(self, part: MediaPart, *, max_bytes: int) -> None:
         """Raises what `open_source` does: `UnreadableSource`, `MediaTooLarge`, `MalformedMedia`."""
         self._open: OpenSource = open_source(part, max_bytes=max_bytes)
-        self._is_file = isinstance(part.source, Path)
-        self._stamp = self._stamped()
+        self._stamp = self._open.stamp()
 
     def __enter__(self) -> Self:
         return self
@@ -53,14 +50,8 @@ class PartSource:
         return self._open.read_at(offset, length)
 
     def demand_unchanged(self) -> None:
-        if self._stamped() != self._stamp:
+        if self._open.stamp() != self._stamp:
             raise UnreadableSource("the file changed while it was read")
-
-    def _stamped(self) -> tuple[int, ...]:
-        if not self._is_file:
-            return ()
-        known = os.fstat(self._open.descriptor())
-        return known.st_size, known.st_mtime_ns, known.st_ino
 
 
 def sha256_of(source: UploadSource, progress: Callable[[int], None] | None = None) -> str:

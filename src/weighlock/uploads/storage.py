@@ -6,7 +6,7 @@ A tenant makes room from its own files only. What was not uploaded by this regis
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from weighlock.state import StateFile
@@ -40,6 +40,16 @@ class Storage:
             ).fetchall()
         coming = sum(row["size_bytes"] for row in leased if is_leased(row, now))
         return int(there + coming)
+
+    def next_expiry(self, account: str, now: datetime) -> datetime | None:
+        """When the first of our files ends, by our clock; `None` without any."""
+        with self._file.reading() as sql:
+            ahead = ahead_s(sql, account)
+            (first,) = sql.execute(
+                "SELECT min(expires_at) FROM remotes WHERE account = ? AND NOT deleted AND expires_at > ?",
+                (account, now.timestamp() + ahead),
+            ).fetchone()
+        return None if first is None else datetime.fromtimestamp(first - ahead, UTC)
 
     def give_up_oldest(self, account: str, tenant: str, now: datetime, need_bytes: int) -> list[str]:
         """Names of files the tenant can spare, those replaced and those not used for longest first.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from weighlock.uploads.bringing import Deleted
 from weighlock.uploads.copies import Copies
 from weighlock.uploads.entries import Entry
 from weighlock.uploads.references import References
@@ -49,6 +50,8 @@ class Purged:
     copy: bool
     """Whether there was a copy."""
     deleted: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Files the service does not show us: gone before, or another project's."""
     left: tuple[str, ...] = ()
     """Files still at the service, until they expire."""
     kept: bool = False
@@ -60,15 +63,13 @@ async def purge(
 ) -> Purged:
     """Erases copy and row; with `remote` also the files at the service, by the `references` of its account.
 
-    Where those cannot be reached the row stays, so that it can be tried again.
+    Where those cannot be reached, or there are no `references`, the row stays, so that it can be tried again.
     """
-    copy, names, left = copies.drop(entry.key), registry.names(entry.key, now), []
-    if remote:
-        left = names if references is None else await references.deleted(names)
-    kept = bool(left)
+    copy, names = copies.drop(entry.key), tuple(registry.names(entry.key, now))
+    done = Deleted(gone=(), absent=(), missed=names)
+    if remote and references is not None:
+        done = await references.deleted(names)
+    kept = remote and bool(done.missed)
     if not kept:
         registry.forget(entry.key)
-    deleted = tuple(name for name in names if remote and name not in left)
-    return Purged(
-        entry=entry, copy=copy, deleted=deleted, left=tuple(name for name in names if name not in deleted), kept=kept
-    )
+    return Purged(entry=entry, copy=copy, deleted=done.gone, absent=done.absent, left=done.missed, kept=kept)

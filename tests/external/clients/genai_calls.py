@@ -10,8 +10,7 @@ from google.genai import errors, types
 
 def main() -> None:
     url, shot = sys.argv[1:3]
-    options = types.HttpOptions(base_url=url)
-    client: Any = genai.Client(api_key="k", http_options=options)
+    client: Any = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url))
     told: dict[str, Any] = {"version": genai.__version__}
     with open(shot, "rb") as file:  # noqa: PTH123  # nothing of ours is installed here
         prompt = types.Content(
@@ -23,7 +22,7 @@ def main() -> None:
     pieces = list(client.models.generate_content_stream(model="gemini-3.5-flash", contents=prompt))
     told["stream"] = [len(pieces), pieces[-1].usage_metadata.prompt_token_count]
     told["count"] = client.models.count_tokens(model="gemini-3.5-flash", contents=prompt).total_tokens
-    config = types.UploadFileConfig(name="files/mine", mime_type="image/png", http_options=options)
+    config = types.UploadFileConfig(name="files/mine", mime_type="image/png")
     uploaded: Any = client.files.upload(file=shot, config=config)
     told["upload"] = [uploaded.name, uploaded.state.name]
     part = types.Part.from_uri(file_uri=uploaded.uri, mime_type="image/png")

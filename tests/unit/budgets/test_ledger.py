@@ -377,6 +377,33 @@ def test_a_caller_who_leaves_leaves_no_hold(made_before: bool) -> None:
     asyncio.run(whole())
 
 
+def test_what_is_broken_off_once_all_is_closed_is_settled_all_the_same() -> None:
+    """As a stream nobody closed is, by its loop's own end."""
+    clock = FakeClock()
+    store = Shared(clock)
+    store.go.set()
+
+    async def never(*_: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+    async def whole() -> None:
+        async with FakeAsyncIo(clock) as io:
+            ledger = Ledger(io, store)
+            held = await ledger.reserve("a", {"requests": 1}, [day(requests=1)], lasts_s=60)
+            ledger.close()
+            io.call = never  # type: ignore[assignment, method-assign]
+            committing = asyncio.ensure_future(ledger.commit(held, {"requests": 1}))
+            await asyncio.sleep(0)
+            committing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await committing
+
+    asyncio.run(whole())
+
+    ((spent, left),) = store.counters().values()
+    assert (spent["requests"], left.get("requests", 0)) == (1, 0)
+
+
 def test_the_time_of_a_shared_store_is_read_once_a_minute() -> None:
     clock, read = FakeClock(), []
 

@@ -146,6 +146,23 @@ def test_deleting_says_whether_there_was_anything(face: Face) -> None:
 
 @each_face
 @pytest.mark.parametrize(
+    "answer",
+    [
+        said(403, "PERMISSION_DENIED", "Generative Language API has not been used in project 7, or it is disabled."),
+        said(403, "PERMISSION_DENIED", "Method doesn't allow unregistered callers"),
+        httpx2.Response(404, html="<title>404 page not found</title>"),
+    ],
+)
+def test_a_refusal_that_speaks_of_no_file_is_none_that_was_gone(face: Face, answer: httpx2.Response) -> None:
+    async def deleted(io: Io) -> bool:
+        return await files(io).delete("files/a")
+
+    with pytest.raises(ServiceRefused):
+        face(deleted, FakeClock(), Scripted([answer]).transport)
+
+
+@each_face
+@pytest.mark.parametrize(
     ("url", "followed"),
     [
         ("http://service/upload?upload_id=1", True),

@@ -194,6 +194,18 @@ def test_a_key_of_a_few_letters_is_hidden_as_a_word_and_makes_no_hole_in_others(
     assert str(told).endswith("check the key '[key hidden]' ([key hidden]=[key hidden])")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"), [("w" + "5ea6f" * 7 + "900", True), ("k5ea6f" * 6, False), ("w" + "5ea6f" * 7 + "9001", False)]
+)
+def test_a_file_of_ours_is_named_and_what_may_be_a_key_is_not(name: str, shown: bool) -> None:
+    body = json.dumps({"error": {"message": f"You may not access the File {name} or it may not exist."}}).encode()
+
+    told = refusal(403, {}, body, START)
+
+    assert (name in str(told)) is shown
+    assert told.figures["file"] == f"files/{name}"
+
+
 @each_face
 def test_nothing_the_service_says_back_holds_the_key(face: Face) -> None:
     echo = f"API key {KEY} not valid; Consumer 'api_key:AIzaSyA1234567890123456789012345678901'; see https://x/y?key=abc&u=1"

@@ -154,3 +154,21 @@ def test_limits_that_limit_nothing_say_so() -> None:
     assert Limits().empty
     assert not Limits(media_parts=0).empty
     assert not Limits(tokens={Modality.VIDEO: 1}).empty
+
+
+COUNTS = st.dictionaries(st.sampled_from(list(Modality)), st.integers(0, 400_000))
+
+
+@given(COUNTS, st.integers(0, 500_000), st.dictionaries(st.sampled_from(list(Modality)), st.integers(0, 1_000)))
+def test_what_each_modality_comes_to_is_the_whole_price(
+    tokens: dict[Modality, int], prompt: int, cached: dict[Modality, int]
+) -> None:
+    tokens = {one: count + cached.get(one, 0) for one, count in tokens.items()}
+    cached = {one: count for one, count in cached.items() if one in tokens}
+    found = prices(uplift="1.1", discount="0.2")
+
+    shares = found.shares(tokens, prompt_tokens=prompt, cached_tokens=cached)
+
+    assert sum(shares.values()) == found.input_cost(tokens, prompt_tokens=prompt, cached_tokens=cached)
+    assert set(shares) <= {*tokens, Modality.TEXT}
+    assert min(shares.values(), default=Decimal(0)) >= 0

@@ -254,5 +254,6 @@ def test_schema_is_json_schema_that_knows_every_section(folder: Path) -> None:
         "safety",
         "pricing",
         "encoding",
+        "service",
     }
     assert schema["additionalProperties"] is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from weighlock.errors import StateUnavailable
 from weighlock.gemini.files import FileState, RemoteFile
 from weighlock.uploads.entries import FAILURE_KEPT_S, LEASE_S, Entry, Key, Lease
 from weighlock.uploads.owners import is_dead, new_owner
@@ -62,6 +64,20 @@ def test_a_path_that_is_no_utf8_comes_back_as_it_was(registry: Registry) -> None
     path = Path(os.fsdecode(b"/media/\xff\xfe.png"))
     assert registry.claim(KEY, new_owner(), NOW, wanting=0, size_bytes=7, path=path)
     assert found(registry).path == path
+
+
+def test_where_its_bytes_and_name_were_seen_last_is_remembered_and_a_claim_is_a_use(registry: Registry) -> None:
+    def claim(at_s: float, path: Path | None, label: str | None) -> tuple[Path | None, str | None, datetime]:
+        lease = registry.claim(KEY, new_owner(), after(at_s), wanting=0, size_bytes=7, path=path, label=label)
+        assert lease is not None
+        registry.release(lease)
+        entry = found(registry)
+        return entry.path, entry.label, entry.used_at
+
+    assert claim(0, None, None) == (None, None, NOW)
+    assert claim(1, Path("/a"), "a") == (Path("/a"), "a", after(1))
+    assert claim(2, None, None) == (Path("/a"), "a", after(2))
+    assert claim(3, Path("/b"), "b") == (Path("/b"), "b", after(3))
 
 
 def test_one_claims_and_the_others_wait_until_it_is_recorded(registry: Registry) -> None:
@@ -200,6 +216,17 @@ def test_a_name_leads_to_its_content_long_after_it_was_given_up(registry: Regist
     assert entry.remote.name == "files/two"
 
 
+def test_what_may_still_be_at_the_service_is_neither_deleted_nor_ended(registry: Registry) -> None:
+    for at, name in enumerate(("files/one", "files/two", "files/three")):
+        lease = claimed(registry, after(at), wanting=at)
+        registry.record(lease, file(name, created=after(100 * at)), after(at), 0.5)
+    registry.give_up("acme", "files/one", deleted=True)
+    registry.give_up("acme", "files/two", deleted=False)
+
+    assert sorted(registry.names(KEY, after(3))) == ["files/three", "files/two"]
+    assert registry.names(KEY, after(48 * 3600 + 150)) == ["files/three"]
+
+
 def test_no_tenant_and_no_account_sees_anothers(registry: Registry) -> None:
     registry.record(claimed(registry), file(), NOW, 0.5)
     other = Key(account="acme", tenant="b", sha256=KEY.sha256, mime=KEY.mime)
@@ -240,3 +267,32 @@ def test_what_is_in_use_and_near_its_end_is_due(registry: Registry) -> None:
     assert due(registry.entries(later), later) == []
     registry.touch(found(registry), later)
     assert [one.key for one in due(registry.entries(later), later)] == [KEY]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE contents SET used_at = 1e300",
+        "UPDATE contents SET used_at = 'lately'",
+        "UPDATE contents SET size_bytes = 'x'",
+        "UPDATE contents SET leased_until = 'x', owner = 'x'",
+        "UPDATE remotes SET expires_at = x'ff'",
+        "UPDATE clocks SET ahead_s = 'x'",
+        "UPDATE secret SET value = 'text'",
+        "UPDATE secret SET value = x''",
+    ],
+)
+def test_what_none_of_ours_wrote_is_a_damaged_file(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "uploads.db"
+    registry = Registry(path)
+    registry.record(claimed(registry), file(), NOW, 0.5)
+    registry.set_clock("acme", 3600)
+    registry.close()
+    sql = sqlite3.connect(path)
+    with sql:
+        sql.execute(damage)
+    sql.close()
+
+    for look in (Registry.find, Registry.entries):
+        with pytest.raises(StateUnavailable, match=r"uploads\.db: .*; move it away"):
+            look(Registry(path), *((KEY, NOW) if look is Registry.find else (NOW,)))
