@@ -81,7 +81,11 @@ def state_folder(settings: Settings | None) -> Path:
 
 def registry_of(settings: Settings) -> Registry:
     """The registry of references on this machine; the caller closes it. Raises what it does."""
-    return Registry(state_folder(settings) / "uploads.db")
+    return Registry(registry_file(settings))
+
+
+def registry_file(settings: Settings | None) -> Path:
+    return state_folder(settings) / "uploads.db"
 
 
 def copies_of(settings: Settings, registry: Registry) -> Copies:

@@ -123,7 +123,7 @@ class Line(Weigher):
         return look()  # text alone takes less time than another thread
 
     def _recall(self, scales: Scales, tenant: str) -> Recall:
-        return recall(scales.endpoint.account, tenant, self._opened.registry)
+        return recall(scales.endpoint.account, tenant, self._opened.registry_there)
 
     async def _planned(self, io: Io, looked: Looked, passage: Passage) -> Fitted:
         """The endpoint's policy on a request, the service asked where its answer can change the verdict."""

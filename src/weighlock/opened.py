@@ -71,6 +71,12 @@ class Opened:
                 self._registry = registry_of(self._settings)
             return self._registry
 
+    def registry_there(self) -> Registry | None:
+        """The same, where there is one: whoever only asks makes none. Raises what it does."""
+        from weighlock.accounts import registry_file
+
+        return self.registry() if self._registry is not None or registry_file(self._settings).exists() else None
+
     def close(self) -> None:
         """Until they are used again."""
         for ledger in (*self._ledgers.values(),):

@@ -30,7 +30,7 @@ def told(examined: Examined) -> str | None:
     return json.dumps({"v": _VERSION, "mime": examined.mime, "modality": modality, "facts": facts})
 
 
-def recall(account: Account, tenant: str, registry: Callable[[], Registry]) -> Recall:
+def recall(account: Account, tenant: str, registry: Callable[[], Registry | None]) -> Recall:
     """What a part is that names a file of this tenant which we uploaded; `None` of every other one."""
 
     def recalled(part: MediaPart) -> Examined | None:
@@ -40,7 +40,9 @@ def recall(account: Account, tenant: str, registry: Callable[[], Registry]) -> R
         from weighlock.accounts import account_id, target_of
 
         try:
-            entry = registry().described(account_id(account.name, target_of(account)), tenant, name)
+            known = registry()
+            where = account_id(account.name, target_of(account))
+            entry = None if known is None else known.described(where, tenant, name)
         except (ConfigError, StateUnavailable):  # it is weighed as what nobody has seen
             return None
         return None if entry is None else _examined(part, *entry)
