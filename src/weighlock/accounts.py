@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from weighlock.gemini.auth import ApiKey, Credential, GoogleLogin
 from weighlock.gemini.count import TokenCounter
 from weighlock.gemini.http import Service, Target
 from weighlock.io import Io
+from weighlock.locks import Lock
 from weighlock.request import Backend
 from weighlock.settings import Account, Settings
 from weighlock.uploads.copies import Copies
@@ -81,7 +81,11 @@ def state_folder(settings: Settings | None) -> Path:
 
 def registry_of(settings: Settings) -> Registry:
     """The registry of references on this machine; the caller closes it. Raises what it does."""
-    return Registry(state_folder(settings) / "uploads.db")
+    return Registry(registry_file(settings))
+
+
+def registry_file(settings: Settings | None) -> Path:
+    return state_folder(settings) / "uploads.db"
 
 
 def copies_of(settings: Settings, registry: Registry) -> Copies:
@@ -115,7 +119,7 @@ class Accounts:
         self._settings, self._registry = settings, registry
         self._counters: dict[str, TokenCounter] = {}
         self._references: dict[str, References] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def counter(self, account: Account) -> TokenCounter:
         """What it was told, it remembers. Raises what `service_of` does."""

@@ -49,6 +49,13 @@ _ODD = {
 _TRUNCATED = Anomaly(code=Flag.TRUNCATED, detail=_ODD[Flag.TRUNCATED])
 
 
+Recall = Callable[[MediaPart], Examined | None]
+
+
+def _nothing(_: MediaPart) -> None:
+    return None
+
+
 class Examiner:
     """Thread-safe; starts the confined worker on first need. `preload` loads the prober's code at once."""
 
@@ -131,18 +138,25 @@ class Examiner:
             found = _identified(source, part).mime or ""
             return self._maker.make(source, found, work, Watch(progress=progress, cancelled=cancelled), owner=owner)
 
-    def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
+    def examine(self, parts: Iterable[MediaPart], recall: Recall = _nothing) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
+
+        `recall` knows what is not here to be looked at.
 
         Raises nothing of its own: whatever is wrong, with a medium or with the worker, comes back as its `error`.
         """
         workers = self.settings.safety.workers
         waiting: deque[Examined | Future[Examined]] = deque()
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
+        pool: ThreadPoolExecutor | None = None
         try:
             for part in parts:
-                known, unseen = self._look(part)
-                waiting.append(known if unseen is None else pool.submit(self._probe, part, known, unseen))
+                recalled = recall(part)
+                known, unseen = (recalled, None) if recalled is not None else self._look(part)
+                if unseen is None:
+                    waiting.append(known)
+                else:
+                    pool = pool or ThreadPoolExecutor(workers, thread_name_prefix="weighlock-probe")
+                    waiting.append(pool.submit(self._probe, part, known, unseen))
                 while waiting and (len(waiting) > workers * _AHEAD or not _pending(waiting[0])):
                     yield _answer(waiting.popleft())
             while waiting:
@@ -151,7 +165,8 @@ class Examiner:
             self.close()  # else the shutdown below would wait for what is being probed
             raise
         finally:
-            pool.shutdown(cancel_futures=True)
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
 
     def _look(self, part: MediaPart) -> tuple[Examined, Modality | None]:
         """What the head of a file tells, and as what it still has to be probed; `None` where that is all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -55,8 +55,8 @@ class Fitted:
     plan: Plan
     works: Mapping[int, Work]
     """What is to be done to the bytes of which part of `after` before it is sent; empty once it is done."""
-    untaken: tuple[Obstacle, ...] = ()
-    """Why no lever goes further on a part, or did not move at all."""
+    look_further: Callable[[], tuple[Obstacle, ...]] = field(default=tuple, repr=False, compare=False)
+    """Looks for what is `untaken`: who is admitted seldom asks."""
     made: Mapping[int, Made] = field(default_factory=lambda: MappingProxyType({}))
     """What came of the works, by the same part."""
     files: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}), repr=False)
@@ -106,6 +106,11 @@ class Fitted:
     def fits(self) -> bool:
         """Whether the endpoint admits it: every limit holds by the high estimate, and nothing in it is unknown."""
         return self.verdict.decision is Decision.ADMIT
+
+    @property
+    def untaken(self) -> tuple[Obstacle, ...]:
+        """Why no lever goes further on a part, or did not move at all."""
+        return self.look_further()
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from weighlock.fitted import Fitted
@@ -75,7 +76,7 @@ def fit(
         after=after,
         plan=plan,
         works={at: one.work for at, one in enumerate(parts) if one.work is not None},
-        untaken=untaken(plan, scales.rules, shaping),
+        look_further=partial(untaken, plan, scales.rules, shaping),
         shaped=tuple(parts),
         original=request,
         screening=screening,
@@ -132,7 +133,7 @@ def wire_only(fitted: Fitted, scales: Scales) -> Fitted:
     told = fitted.before if fitted.before.counted is not None else None
     confinement = fitted.before.confinement
     wire = fit(fitted.original, screened, fitted.screening, examined, scales, confinement, shaping, told)
-    return replace(wire, untaken=untaken(wire.plan, scales.rules, scales.shaping))
+    return replace(wire, look_further=partial(untaken, wire.plan, scales.rules, scales.shaping))
 
 
 def worked_on(fitted: Fitted, screening: Screening, made: Mapping[int, MediaPart]) -> Request:

@@ -38,7 +38,13 @@ def usd_of(usage: Usage, prices: Prices | Unpriced) -> Decimal | None:
     if isinstance(prices, Unpriced):
         return None
     whole, cached = _whole(usage)
-    return prices.cost(usage.by_modality, output_tokens=usage.output, prompt_tokens=whole, cached_tokens=cached)
+    return prices.cost(
+        usage.by_modality,
+        output_tokens=usage.output,
+        prompt_tokens=whole,
+        cached_tokens=cached,
+        longest=_longest(usage),
+    )
 
 
 def usd_shares(usage: Usage, prices: Prices | Unpriced) -> dict[str, Decimal]:
@@ -46,7 +52,7 @@ def usd_shares(usage: Usage, prices: Prices | Unpriced) -> dict[str, Decimal]:
     if isinstance(prices, Unpriced):
         return {}
     whole, cached = _whole(usage)
-    shares = prices.shares(usage.by_modality, prompt_tokens=whole, cached_tokens=cached)
+    shares = prices.shares(usage.by_modality, prompt_tokens=whole, cached_tokens=cached, longest=_longest(usage))
     return {str(modality): amount for modality, amount in shares.items() if amount}
 
 
@@ -55,6 +61,10 @@ def _whole(usage: Usage) -> tuple[int, dict[Modality, int]]:
     cached = dict(usage.cached_by_modality)
     cached[Modality.TEXT] = cached.get(Modality.TEXT, 0) + max(0, usage.cached - sum(cached.values()))
     return max(usage.prompt or 0, sum(usage.by_modality.values())) + usage.tool_use, cached
+
+
+def _longest(usage: Usage) -> int | None:
+    return None if usage.longest is None else usage.longest + usage.tool_use
 
 
 def usd(micro: int) -> Decimal:

@@ -12,7 +12,6 @@ import contextvars
 import logging
 import os
 import random
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from weighlock.errors import ServiceUnreachable
+from weighlock.locks import Lock
 from weighlock.turns import Turns
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class SyncIo(_Ordinary):
     def __init__(self, transport: Any = None) -> None:
         super().__init__(transport)
         self._clients: dict[int, httpx2.Client] = {}  # by process: a forked child shares no connection
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
         return self

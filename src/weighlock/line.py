@@ -7,25 +7,27 @@ and for coroutines; `preflight.py` is its face for both.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from weighlock.answers import Answers
 from weighlock.converters.formats import written
 from weighlock.errors import ConfigError, ServiceRefused, WindowExhausted
 from weighlock.events import Ended
+from weighlock.examiner import Recall
 from weighlock.fitted import Fitted
 from weighlock.holding import need_of, within
 from weighlock.io import Io
 from weighlock.opened import Opened
-from weighlock.passage import Passage, Stages, with_count
+from weighlock.passage import Passage, Stages, new_id, with_count
 from weighlock.planning.counting import OnCountFailure, When
 from weighlock.planning.sharper import sharper
 from weighlock.prepared import PreparedRequest, Receipt
 from weighlock.records import Witnesses
+from weighlock.remembered import recall
 from weighlock.report import Report
 from weighlock.request import Backend, Request
 from weighlock.rules import RuleBook
@@ -76,11 +78,11 @@ class Line(Weigher):
     ) -> PreparedRequest:
         scales, stages = self._scales_to_hold(request, asked), Stages(io)
         passage = Passage(
-            id=uuid4().hex, at=io.now(), asked=asked, scales=scales, stages=stages, holds=holds, refuses=refuses
+            id=new_id(now := io.now()), at=now, asked=asked, scales=scales, stages=stages, holds=holds, refuses=refuses
         )
         try:
             with stages("look"):
-                looked = await self._looked(io, request, scales)
+                looked = await self._looked(io, request, passage)
             with stages("plan"):
                 wished = await self._planned(io, looked, passage)
                 applies = passage.enforces or wished.is_untouched
@@ -104,16 +106,24 @@ class Line(Weigher):
 
     def _scales_to_hold(self, request: Request, asked: Asked) -> Scales:
         """With the answer that is to be expected, where nobody says how long it will be."""
-        scales = self._scales_for(request, asked)
-        if asked.output_tokens is None and scales.endpoint.output_tokens.expected is None:
-            expected = self._answers.expected(scales.endpoint.name, scales.rules.model)
-            return scales if expected is None else self._scales_for(request, replace(asked, output_tokens=expected))
-        return scales
+        endpoint = self.settings.endpoint(asked.endpoint)
+        if asked.output_tokens is None and endpoint.output_tokens.expected is None:
+            expected = self._answers.expected(endpoint.name, asked.model or request.model or endpoint.model)
+            asked = asked if expected is None else replace(asked, output_tokens=expected)
+        return self._scales_for(request, asked)
 
-    async def _looked(self, io: Io, request: Request, scales: Scales) -> Looked:
+    async def _looked(self, io: Io, request: Request, passage: Passage) -> Looked:
+        def look() -> Looked:
+            looked = self.look(request, passage.scales, passage.asked.tenant)
+            passage.digests = self._witnesses.digests(looked.screened.screening.findings)
+            return looked
+
         if any(request.media()):
-            return await io.call(self.look, request, scales)
-        return self.look(request, scales)  # text alone takes less time than another thread
+            return await io.call(look)
+        return look()  # text alone takes less time than another thread
+
+    def _recall(self, scales: Scales, tenant: str) -> Recall:
+        return recall(scales.endpoint.account, tenant, self._opened.registry_there)
 
     async def _planned(self, io: Io, looked: Looked, passage: Passage) -> Fitted:
         """The endpoint's policy on a request, the service asked where its answer can change the verdict."""
@@ -205,28 +215,30 @@ class Line(Weigher):
     async def _settled(
         self, io: Io, ready: PreparedRequest, answer: Any, error: BaseException | None, partial: bool
     ) -> Receipt:
-        ledger = self._opened.ledger(io)
-        try:
-            if error is not None and costs_nothing(error):
-                await ledger.release(ready.reservation)
-                receipt = ready.receipt.with_codes("refused_by_service")
-                self._witnesses.tell(receipt, ready.asked)
-                return receipt
-            sent, held = ready.receipt.fitted.after, ready.reservation.need
-            bill = bill_of(answer, sent, ready.scales, held, partial=partial)
-            note = {"estimated": "yes"} if bill.estimated else {}
+        ledger, held = self._opened.ledger(io), ready.reservation
+        if error is not None and costs_nothing(error):
+            return await self._ended(io, ready, ready.receipt.with_codes("refused_by_service"), ledger.release(held))
+        bill = bill_of(answer, ready.receipt.fitted.after, ready.scales, held.need, partial=partial)
+        if not bill.estimated and ready.ending.receipt is None:
+            self._answers.tell(ready.scales.endpoint.name, ready.scales.model, bill.usage.output)
+        receipt = ready.receipt.with_bill(bill, held.over(bill.spent))
+        note = {"estimated": "yes"} if bill.estimated else {}
+        return await self._ended(io, ready, receipt, ledger.commit(held, bill.spent, note=note))
+
+    async def _ended(
+        self, io: Io, ready: PreparedRequest, receipt: Receipt, booked: Coroutine[Any, Any, object]
+    ) -> Receipt:
+        """The receipt it ended with first. Broken off here, it is ended and told of all the same."""
+        with closing(booked):
+            if (first := ready.ending.first(receipt)) is not receipt:
+                return first
             try:
-                settled = await ledger.commit(ready.reservation, bill.spent, note=note)
-            except BaseException as left:
-                if not isinstance(left, Exception):  # broken off: it is booked all the same, once the store is asked
-                    self._witnesses.tell(ready.receipt.with_bill(bill, {}), ready.asked)
-                raise
-            receipt = ready.receipt.with_bill(bill, settled.underestimated)
-            if not bill.estimated:
-                self._answers.tell(ready.scales.endpoint.name, ready.scales.rules.model, bill.usage.output)
-        finally:
-            await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
-        self._witnesses.tell(receipt, ready.asked)
+                await booked
+            finally:
+                try:
+                    await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
+                finally:
+                    self._witnesses.tell(receipt, ready.asked)
         return receipt
 
     async def _mended(self, io: Io, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
@@ -247,11 +259,8 @@ class Line(Weigher):
         return replace(ready, request=request, receipt=receipt, contents=contents, config=config, mended=True)
 
     async def _released(self, io: Io, ready: PreparedRequest) -> None:
-        try:
-            await self._opened.ledger(io).release(ready.reservation)
-        finally:
-            await let_go(ready.files.all, ready.scales.endpoint.account, self._opened.accounts(io))
-        self._witnesses.tell(ready.receipt.with_codes("not_sent"), ready.asked)
+        released = self._opened.ledger(io).release(ready.reservation)
+        await self._ended(io, ready, ready.receipt.with_codes("not_sent"), released)
 
     async def _escalated(self, io: Io, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The first way that fits, and is sharper."""
@@ -274,8 +283,9 @@ class Line(Weigher):
         from weighlock.counting import counted
 
         scales = self._scales_for(request, asked)
-        report, sent = await io.call(self._weighed_request, request, scales)
-        return await counted(report, sent, scales, self._opened.accounts(io), (asked or Asked()).tenant)
+        tenant = (asked or Asked()).tenant
+        report, sent = await io.call(self._weighed_request, request, scales, tenant)
+        return await counted(report, sent, scales, self._opened.accounts(io), tenant)
 
 
 async def _fitted(io: Io, looked: Looked, scales: Scales, told: Report | None = None) -> Fitted:

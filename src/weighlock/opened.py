@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from weighlock.io import Io
+from weighlock.locks import Lock
 from weighlock.settings import Settings
 from weighlock.settings.model import StoreKind
 
@@ -21,22 +21,23 @@ class Opened:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._accounts: dict[int, Accounts] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._registry: Registry | None = None
         self._store: Store | None = None
 
     def accounts(self, io: Io) -> Accounts:
-        from weighlock.accounts import Accounts
+        if (known := self._accounts.get(id(io))) is None:
+            from weighlock.accounts import Accounts
 
-        known = self._accounts.get(id(io))
-        return known or self._accounts.setdefault(id(io), Accounts(self._settings, io, self.registry))
+            known = self._accounts.setdefault(id(io), Accounts(self._settings, io, self.registry))
+        return known
 
     def ledger(self, io: Io) -> Ledger:
-        from weighlock.budgets.ledger import Ledger
-
         if (known := self._ledgers.get(id(io))) is None:
+            from weighlock.budgets.ledger import Ledger
+
             known = Ledger(io, self.store(), on_failure=self._settings.state.on_failure)
             known = self._ledgers.setdefault(id(io), known)
         return known
@@ -69,6 +70,12 @@ class Opened:
             if self._registry is None:
                 self._registry = registry_of(self._settings)
             return self._registry
+
+    def registry_there(self) -> Registry | None:
+        """The same, where there is one: whoever only asks makes none. Raises what it does."""
+        from weighlock.accounts import registry_file
+
+        return self.registry() if self._registry is not None or registry_file(self._settings).exists() else None
 
     def close(self) -> None:
         """Until they are used again."""

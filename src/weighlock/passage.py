@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from weighlock.budgets.hold import MICRO_USD, Standing
 from weighlock.budgets.windows import Budget
@@ -33,20 +33,28 @@ NOT_HELD = "not_held"
 """Weighed and limited, and settled by nobody: what is cached, batched, embedded or only counted."""
 
 
+def new_id(now: datetime) -> str:
+    """Of a request: nobody else's, and later ones sort behind, so that what is kept of them is kept side by side."""
+    return f"{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
+
+
 class Stages:
-    """How long each step takes."""
+    """How long each step takes: `with stages("plan"): …`, one after another."""
 
     def __init__(self, io: Io) -> None:
         self._io = io
+        self._name, self._begun = "", 0.0
         self.ms: dict[str, float] = {}
 
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        begun = self._io.monotonic()
-        try:
-            yield
-        finally:
-            self.ms[name] = self.ms.get(name, 0.0) + (self._io.monotonic() - begun) * 1000
+    def __call__(self, name: str) -> Self:
+        self._name = name
+        return self
+
+    def __enter__(self) -> None:
+        self._begun = self._io.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.ms[self._name] = self.ms.get(self._name, 0.0) + (self._io.monotonic() - self._begun) * 1000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +71,7 @@ class Passage:
     refuses: bool = True
     """Whether a limit may refuse it. Of a question about it, none does."""
     files: Files = field(default_factory=Files)
+    digests: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     reservation: Reservation | None = None
     plan: Fitted | None = None
     """The latest one of what is sent."""
@@ -168,6 +177,7 @@ class Passage:
             unverified=held is not None and held.unverified,
             warnings=(*self.warnings, *(() if held is None else map(_warning, held.warnings))),
             uploads=MappingProxyType(dict(self.files.by_part)),
+            digests=self.digests,
             reuploads=+self.files.reuploads,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
@@ -187,6 +197,7 @@ class Passage:
             wished=plan,
             codes=(code, *codes_of(plan.verdict)),
             warnings=tuple(self.warnings),
+            digests=self.digests,
             stages_ms=MappingProxyType(dict(self.stages.ms)),
         )
 

@@ -192,8 +192,12 @@ class Preflight(Line):
         error: BaseException | None = None,
         partial: bool = False,
     ) -> Receipt:
-        """As `settle`, beside the event loop."""
-        return await self._settled(self._async_io, ready, answer, error, partial)
+        """As `settle`, beside the event loop. Broken off, it is settled all the same."""
+        try:
+            await self._async_io.turn()
+        finally:
+            receipt = await self._settled(self._async_io, ready, answer, error, partial)
+        return receipt
 
     def mend(self, ready: PreparedRequest, error: BaseException) -> PreparedRequest | None:
         """What may be sent once more after the service refused it for a file: that file is uploaded again, and every
@@ -218,8 +222,11 @@ class Preflight(Line):
         return run(self._released(self._io, ready))
 
     async def arelease(self, ready: PreparedRequest) -> None:
-        """As `release`, beside the event loop."""
-        return await self._released(self._async_io, ready)
+        """As `release`, beside the event loop. Broken off, nothing stays held all the same."""
+        try:
+            await self._async_io.turn()
+        finally:
+            await self._released(self._async_io, ready)
 
     def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         """The request again with some parts as sharp as the budget allows: for an answer that could not read them.

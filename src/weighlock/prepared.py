@@ -83,6 +83,8 @@ class Receipt:
     warnings: tuple[str, ...] = ()
     uploads: Mapping[int, Reference] = field(default_factory=lambda: MappingProxyType({}))
     """What went by the Files API, by part."""
+    digests: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What media in memory are told by in the decision log, by part; nothing where there is none."""
     reuploads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Files that had to be uploaded again for it, by cause: `expired`, `refused`."""
     stages_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -189,6 +191,24 @@ def outcome_of(fitted: Fitted, wished: Fitted, scales: Scales) -> Outcome:
     return Outcome.SHAPED if fitted.plan.steps else Outcome.ADMITTED
 
 
+class Ending:
+    """How a request ended: as it was told first, whoever tells it again."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        self._told: dict[str, Receipt] = {}
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """`None` of one that goes on."""
+        return self._told.get("receipt")
+
+    def first(self, receipt: Receipt) -> Receipt:
+        """This one, or what was told before it. Of several threads one is first."""
+        return self._told.setdefault("receipt", receipt)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
     """A request that may be sent: what was set aside for it waits to be settled."""
@@ -209,6 +229,8 @@ class PreparedRequest:
     """What it refers to at the service."""
     mended: bool = False
     """Whether a file of it was replaced after the service refused it."""
+    ending: Ending = field(default_factory=Ending, repr=False, compare=False)
+    """One with what is sent in its place."""
 
     @property
     def body(self) -> bytes:

@@ -1,4 +1,4 @@
-"""A receipt → the event of its request. Pure but for the hashes of media in memory."""
+"""A receipt → the event of its request. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from typing import Any
 from weighlock.encoded import Base64
 from weighlock.errors import InputError
 from weighlock.events import BilledRecord, Ended, PartRecord, StepRecord
+from weighlock.facts_values import values_of
 from weighlock.fitted import Fitted
 from weighlock.media.controls import Controls
 from weighlock.media.tokens import TokenRange
 from weighlock.observe.decision_log import DecisionLog
 from weighlock.passage import session_hash
 from weighlock.planning.carrying import Action
+from weighlock.planning.screen import Finding
 from weighlock.planning.steps import Step
 from weighlock.planning.weigh import CostRange, Tally, Weighed
 from weighlock.prepared import Receipt
@@ -38,6 +40,13 @@ class Witnesses:
         self._hashes = log is not None
         self._listeners = [*on_event, *([DecisionLog(log).write] if log is not None else [])]
 
+    def digests(self, findings: Iterable[Finding]) -> Mapping[int, str]:
+        """What media in memory are told by, by part; nothing where no log is kept. Reads all their bytes."""
+        if not self._hashes:
+            return {}
+        sent = enumerate(one.part for one in findings if one.is_sent)
+        return {at: digest for at, part in sent if (digest := _digest(part)) is not None}
+
     def listen(self, listener: Callable[[Ended], object]) -> None:
         """Another one, told of what ends from now on."""
         self._listeners.append(listener)
@@ -46,7 +55,7 @@ class Witnesses:
         """What goes wrong there is not the request's."""
         if receipt is None or not self._listeners:
             return
-        event = ended(receipt, tenant=asked.tenant, session=session_hash(asked), hashed=self._hashes)
+        event = ended(receipt, tenant=asked.tenant, session=session_hash(asked))
         for listener in self._listeners:
             try:
                 listener(event)
@@ -54,8 +63,8 @@ class Witnesses:
                 _log.exception("a listener of weighlock's events failed; the request goes on")
 
 
-def ended(receipt: Receipt, *, tenant: str, session: str | None, hashed: bool) -> Ended:
-    """The event of a request. `session` is hashed already; with `hashed`, media in memory are told by their hash."""
+def ended(receipt: Receipt, *, tenant: str, session: str | None) -> Ended:
+    """The event of a request. `session` is hashed already."""
     fitted, wished = receipt.fitted, receipt.wished
     scale = fitted.after.scale
     cached = fitted.cached
@@ -72,7 +81,7 @@ def ended(receipt: Receipt, *, tenant: str, session: str | None, hashed: bool) -
         mode=scale.mode,
         outcome=receipt.outcome.value,
         codes=receipt.codes,
-        parts=tuple(_parts(receipt, hashed=hashed)),
+        parts=tuple(_parts(receipt)),
         steps=_steps(fitted.plan.steps),
         wished=() if wished is fitted else _steps(wished.plan.steps),
         wished_tokens=wished.after.total.high,
@@ -96,17 +105,17 @@ def ended(receipt: Receipt, *, tenant: str, session: str | None, hashed: bool) -
     )
 
 
-def _parts(receipt: Receipt, *, hashed: bool) -> Iterable[PartRecord]:
+def _parts(receipt: Receipt) -> Iterable[PartRecord]:
     fitted = receipt.fitted
     resent = fitted.sent.media if fitted.sent is not None else 0
     for at, (old, new) in enumerate(zip(fitted.before.parts, fitted.after.parts, strict=True)):
         facts = old.examined.facts
         yield PartRecord(
-            sha256=_sha256(fitted, receipt, at) if hashed else None,
+            sha256=_uploaded(receipt, at) or receipt.digests.get(at),
             mime=old.examined.mime,
             modality=old.examined.modality,
             size_bytes=old.examined.size_bytes,
-            facts=None if facts is None else {"kind": type(facts).__name__, **_values(asdict(facts))},
+            facts=None if facts is None else values_of(facts),
             asked=_controls(old.controls),
             sent=_controls(new.controls),
             before=_of_part(old),
@@ -155,12 +164,11 @@ def _screened(fitted: Fitted) -> dict[str, dict[str, int]]:
     return {word: dict(kinds) for word, kinds in found.items()}
 
 
-def _sha256(fitted: Fitted, receipt: Receipt, at: int) -> str | None:
-    if at in receipt.uploads:
-        return receipt.uploads[at].key.sha256[:_DIGITS]
-    part = fitted.shaped[at].finding.part if at < len(fitted.shaped) else None
-    if not isinstance(part, MediaPart):
-        return None
+def _uploaded(receipt: Receipt, at: int) -> str | None:
+    return receipt.uploads[at].key.sha256[:_DIGITS] if at in receipt.uploads else None
+
+
+def _digest(part: MediaPart) -> str | None:
     try:
         data = part.source.decode() if isinstance(part.source, Base64) else part.source
     except InputError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -64,10 +64,10 @@ class Report:
     tokens: Mapping[Modality, Tally]
     cost: CostRange | None
     verdict: Verdict
-    advice: Advice | None = None
-    explanation: str | None = None
-    """How the first broken limit's heaviest part comes to its tokens; set where a token or USD limit is broken."""
-
+    advise: Callable[[], Advice | None] = field(default=lambda: None, repr=False, compare=False)
+    """Which settings would make it fit; `None` where no limit is broken. Who makes it fit anyway does not ask."""
+    explain: Callable[[], str | None] = field(default=lambda: None, repr=False, compare=False)
+    """How the first broken limit's heaviest part comes to its tokens; `None` where no token or USD limit is broken."""
     refused: tuple[str, ...] = ()
     """Why the service will refuse the request as a whole, whatever the budget says."""
     confinement: Mapping[str, Any] | None = None
@@ -229,7 +229,7 @@ def refusal(report: Report) -> str:
     over = [over_in_words(check, report) for check in verdict.over]
     sentences = [f"{scale.endpoint} {verb(scale)}: {'; '.join([*over, *verdict.reasons])}."]
     if verdict.over:
-        sentences += [report.explanation or "", _way_out(report)]
+        sentences += [report.explain() or "", _way_out(report)]
     if scale.owner:
         sentences.append(f"Owner: {scale.owner}.")
     return " ".join(sentence for sentence in sentences if sentence)
@@ -280,7 +280,7 @@ def _way_out(report: Report) -> str:
 
 
 def _advice(report: Report) -> str:
-    advice = report.advice
+    advice = report.advise()
     if advice is None or not advice.settings:
         lowerable = [check for check in report.verdict.over if check.name not in ("media_parts", "bytes")]
         return f"No setting of the media lowers it; raise {knobs(lowerable, report.scale)}, or send less."

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property, partial
+from math import isfinite
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from weighlock.errors import InputError, MimeMismatch
 from weighlock.media.facts import AudioFacts, VideoFacts
@@ -29,6 +30,9 @@ from weighlock.rules import Controls, RuleBook
 from weighlock.settings import OnMimeMismatch, OnUnknownModel, OnUnknownPrice, Settings
 from weighlock.uploads.policy import DEFAULT_TENANT
 from weighlock.written import is_unicode, quoted
+
+_LONGEST_TENANT = 200
+_MOST_TOKENS = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +65,35 @@ class Asked:
     """For the work on bytes; beats the endpoint's. Infinity waits as long as it takes."""
 
     def __post_init__(self) -> None:
-        if self.output_tokens is not None and self.output_tokens < 0:
-            raise InputError(f"output_tokens cannot be negative: {self.output_tokens:,}")
+        for name in ("tenant", "endpoint", "model", "session"):
+            word = getattr(self, name)
+            if word is not None and not (isinstance(word, str) and is_unicode(word)):
+                raise InputError(f"{name}: {quoted(str(word))} is not Unicode text")
+        if len(self.tenant) > _LONGEST_TENANT:
+            raise InputError(f"tenant: {len(self.tenant):,} characters; it may have {_LONGEST_TENANT}")
+        if self.output_tokens is not None:
+            _demand_whole("output_tokens", self.output_tokens)
+        if self.max_tokens is not None:
+            _demand_whole("max_tokens", self.max_tokens)
+        if self.max_usd is not None and not (isfinite(self.max_usd) and self.max_usd >= 0):
+            raise InputError(f"max_usd must be an amount from 0 on: {self.max_usd}")
         if self.deadline_s is not None and not self.deadline_s > 0:
             raise InputError(f"deadline_s must be more than 0 seconds: {self.deadline_s:g}")
-        if not is_unicode(self.tenant):
-            raise InputError(f"tenant: {quoted(self.tenant)} is not Unicode text")
 
     @property
     def limits(self) -> dict[str, int | Decimal]:
         """What it sets in place of the endpoint's limits, by their names."""
         own = {"prompt_tokens": self.max_tokens, "cost_usd": self.max_usd}
         return {name: limit for name, limit in own.items() if limit is not None}
+
+
+def _demand_whole(name: str, tokens: int) -> None:
+    if isinstance(tokens, bool) or not isinstance(tokens, int):
+        raise InputError(f"{name} is a whole number, not {quoted(str(tokens))}")
+    if tokens < 0:
+        raise InputError(f"{name} cannot be negative: {tokens:,}")
+    if tokens > _MOST_TOKENS:
+        raise InputError(f"{name}: {tokens:,} are more than there are; at most {_MOST_TOKENS:,}")
 
 
 class Scales:
@@ -150,20 +171,24 @@ class Scales:
 
     def report(self, parts: Sequence[Weighed]) -> Report:
         """The receipt of one request made of media that are weighed."""
+        parts = tuple(parts)
         load = Load.of(parts)
         cost = self._cost(load)
         verdict = self._verdict(load, cost)
+        why: dict[str, Any] = {}
+        if over := verdict.over:
+            why["advise"] = partial(advise, parts, self.rules, self.judge)
+            why["explain"] = partial(heaviest, parts, over, self.rules)
         return Report(
             scale=self.scale,
-            parts=tuple(parts),
+            parts=parts,
             tokens=load.tokens,
             cost=cost,
             verdict=verdict,
             refused=(*refused_together(parts, self.rules.limits), *refused_inline(parts, self.rules)),
-            advice=advise(parts, self.rules, self.judge) if verdict.over else None,
-            explanation=heaviest(parts, verdict.over, self.rules) if verdict.over else None,
             text_rule=self.rules.text,
             prices=self.prices,
+            **why,
         )
 
     def parts(
@@ -248,7 +273,7 @@ class Scales:
 
     def judge(self, load: Load) -> Verdict:
         """What the endpoint's per-request limits say to a request."""
-        return self._verdict(load, self._cost(load))
+        return self._verdict(load, None if self.limits.cost_usd is None else self._cost(load))
 
     def _verdict(self, load: Load, cost: CostRange | None) -> Verdict:
         wrong = (part for part in load.unknown if isinstance(part.error, MimeMismatch))

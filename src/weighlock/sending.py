@@ -11,6 +11,7 @@ from weighlock.accounts import Accounts
 from weighlock.errors import ConfigError
 from weighlock.fitted import Fitted
 from weighlock.io import Io
+from weighlock.remembered import told
 from weighlock.request import MediaPart, Request
 from weighlock.scales import Scales
 from weighlock.settings import Account
@@ -63,6 +64,8 @@ async def brought(
             reference = await references.ensure(part, part.declared_mime or "", tenant=tenant)
             files.by_part[at] = reference
             files.known[reference.name] = part
+            if (facts := told(fitted.after.parts[at].examined)) is not None:
+                references.registry.describe(reference.key, facts)
 
         await io.gather([bring(at, part) for at, part in media.items()])
         fitted = fitting.referred(fitted, {at: one.uri for at, one in files.by_part.items()})

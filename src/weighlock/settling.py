@@ -17,7 +17,7 @@ from weighlock.gemini.usage import Usage, billed, last_usage
 from weighlock.holding import spent_of, usd_shares
 from weighlock.media.tokens import TokenRange
 from weighlock.planning.cost import ServiceTier
-from weighlock.planning.weigh import weigh
+from weighlock.planning.weigh import Weighed, weigh
 from weighlock.report import Report
 from weighlock.request import MediaResolution
 from weighlock.scales import Scales
@@ -47,11 +47,8 @@ def usage_in(answer: Any) -> Mapping[str, Any] | None:
     return answer if any("oken" in str(key) for key in answer) else None
 
 
-def usage_of(answer: Any, sent: Report, scales: Scales) -> Usage | None:
-    """The bill of a call; `None` where its answer says none."""
-    said = usage_in(answer)
-    if said is None:
-        return None
+def _billed(said: Mapping[str, Any], sent: Report, scales: Scales) -> Usage | None:
+    """The bill of a call; `None` where its usage does not tell what the prompt cost."""
     found = billed(
         [said],
         [tokens for part in sent.parts for tokens in part.tokens],
@@ -61,9 +58,8 @@ def usage_of(answer: Any, sent: Report, scales: Scales) -> Usage | None:
     return None if found.prompt is None else found
 
 
-def tier_in(answer: Any) -> ServiceTier | None:
-    """The tier a call was served at, where its answer says so: `trafficType` of the usage."""
-    said = usage_in(answer) or {}
+def _tier(said: Mapping[str, Any]) -> ServiceTier | None:
+    """The tier a call was served at, where its usage says so: `trafficType`."""
     traffic = said.get("trafficType", said.get("traffic_type"))
     words = str(getattr(traffic, "value", traffic or ""))
     return next((tier for word, tier in _TIERS.items() if words.endswith(word)), None)
@@ -85,13 +81,13 @@ def bill_of(answer: Any, sent: Report, scales: Scales, held: Amounts, *, partial
 
     Where a stream was broken off (`partial`) the answer is at least as long as was expected: it may have gone on.
     """
-    usage = usage_of(answer, sent, scales)
-    if usage is None:
+    said = usage_in(answer)
+    usage = None if said is None else _billed(said, sent, scales)
+    if said is None or usage is None:
         return Bill(spent=held, usage=Usage(prompt=None), estimated=True)
     if partial:
         usage = replace(usage, answer=max(usage.answer, scales.output_tokens - usage.thoughts))
-    tier = tier_in(answer)
-    prices = scales.prices_at(tier)
+    prices = scales.prices_at(_tier(said))
     return Bill(spent=spent_of(usage, prices), usage=usage, estimated=partial, shares=usd_shares(usage, prices))
 
 
@@ -115,12 +111,14 @@ def refusal_in(error: BaseException, now: datetime) -> ServiceRefused | None:
 
 def _unasked(sent: Report, scales: Scales) -> Iterator[TokenRange]:
     """What the request would cost had it asked for no resolution; nothing where it did not."""
-    plain = [
-        replace(part.controls, part_resolution=None, media_resolution=MediaResolution.UNSPECIFIED)
-        for part in sent.parts
-    ]
-    if all(controls == part.controls for controls, part in zip(plain, sent.parts, strict=True)):
+    if not any(map(_asks_resolution, sent.parts)):
         return
-    for controls, part in zip(plain, sent.parts, strict=True):
+    for part in sent.parts:
         if part.error is None:
-            yield from weigh(part.examined, controls, scales.rules).tokens
+            plain = replace(part.controls, part_resolution=None, media_resolution=MediaResolution.UNSPECIFIED)
+            yield from weigh(part.examined, plain, scales.rules).tokens
+
+
+def _asks_resolution(part: Weighed) -> bool:
+    controls = part.controls
+    return controls.part_resolution is not None or controls.media_resolution is not MediaResolution.UNSPECIFIED

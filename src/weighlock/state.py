@@ -98,10 +98,13 @@ class StateFile:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._our_errors():
-            if self._sqlite is None:
-                self._sqlite = self._opened()
-            yield self._sqlite
+        with self._lock:
+            try:
+                if self._sqlite is None:
+                    self._sqlite = self._opened()
+                yield self._sqlite
+            except (sqlite3.DatabaseError, Damaged) as error:
+                raise self._unavailable(error) from error
 
     # A connection must not live through a fork, in either process: sqlite.org/howtocorrupt.html, 2.6.
 
@@ -179,20 +182,12 @@ class StateFile:
             os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))  # VACUUM takes an empty file, and its mode
             connection.execute("VACUUM INTO ?", (str(copy),))
 
-    @contextmanager
-    def _our_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # a table or column of ours is not there
-                raise self._damaged(error) from error
-            why = f"locked for longer than {self._busy_s:g} s" if _is_busy(error) else str(error)
-            raise StateUnavailable(f"{_told(self.path)}: {why}") from error
-        except (sqlite3.DatabaseError, Damaged) as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: Exception) -> StateUnavailable:
-        return StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}")
+    def _unavailable(self, error: Exception) -> StateUnavailable:
+        if not isinstance(error, sqlite3.OperationalError) or error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+            # Not a database, a row that is damaged, or a table or column of ours that is not there.
+            return StateUnavailable(f"{_told(self.path)}: {error}; move it away: {self._without}")
+        why = f"locked for longer than {self._busy_s:g} s" if _is_busy(error) else str(error)
+        return StateUnavailable(f"{_told(self.path)}: {why}")
 
 
 @contextmanager

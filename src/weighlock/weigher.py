@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from weighlock import mime
 from weighlock.errors import ConfigError, InputError, ServiceError
-from weighlock.examiner import Examiner
+from weighlock.examiner import Examiner, Recall
 from weighlock.media.facts import TextFacts
 from weighlock.media.work import Made, Work
 from weighlock.planning.carrying import Action
@@ -198,14 +198,15 @@ class Weigher:
             MalformedRequest: a media resolution there is none of.
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
-        return self._weighed_request(request, self._scales_for(request, asked), text, standing=standing)[0]
+        scales, tenant = self._scales_for(request, asked), (asked or Asked()).tenant
+        return self._weighed_request(request, scales, tenant, text, standing=standing)[0]
 
     def _weighed_request(
-        self, request: Request, scales: Scales, text: str | None = None, *, standing: bool = True
+        self, request: Request, scales: Scales, tenant: str, text: str | None = None, *, standing: bool = True
     ) -> tuple[Report, Request]:
         """The receipt, and what would be sent."""
         screened = self._screened(request, scales)
-        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
+        examined = self._examined(screened.screening, request_resolution(request), scales, tenant)
         examined.append(request_text(screened.request))
         report = replace(self._weighed(scales, examined, text, standing=standing), screening=screened.screening)
         looked_at = any(one.seconds is not None for one in screened.screening.findings)
@@ -223,13 +224,13 @@ class Weigher:
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
         scales = self._scales_for(request, asked)
-        return fitted(self.look(request, scales), scales)
+        return fitted(self.look(request, scales, (asked or Asked()).tenant), scales)
 
     def identify(self, part: MediaPart) -> Identified:
         """What a medium is, from its first bytes. Never raises: what is wrong with it is its `error`."""
         return self._examiner.identify(part)
 
-    def look(self, request: Request, scales: Scales) -> Looked:
+    def look(self, request: Request, scales: Scales, tenant: str = DEFAULT_TENANT) -> Looked:
         """What a request holds, and what its carriers may hold of it: all that is asked of the media themselves.
 
         Raises:
@@ -237,7 +238,7 @@ class Weigher:
             ServiceError: the confined worker could not be started, or may not run unconfined.
         """
         screened = self._screened(request, scales)
-        examined = self._examined(screened.screening, request_resolution(request), scales.rules)
+        examined = self._examined(screened.screening, request_resolution(request), scales, tenant)
         _demand_answers(examined)
         looked_at = self.confinement() if any(one.probed for one in examined) else None
         return Looked(request=request, screened=screened, examined=tuple(examined), confinement=looked_at)
@@ -282,11 +283,12 @@ class Weigher:
     def _scales_for(self, request: Request, asked: Asked | None) -> Scales:
         asked = asked or Asked()
         tier = _tier(request) if asked.tier is ServiceTier.STANDARD else asked.tier
-        return self.scales(replace(asked, model=asked.model or request.model, tier=tier))
+        return self._scales(_told(asked, model=asked.model or request.model, tier=tier))
 
     def _screened(self, request: Request, scales: Scales) -> Screened:
         screening = screen(request, scales.rules, scales.policy, self._examiner.identify)
-        screening = replace(screening, findings=self._timed(screening.findings))
+        if screening.findings:
+            screening = replace(screening, findings=self._timed(screening.findings))
         return Screened(request=rewritten(request, screening), screening=screening)
 
     def _timed(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -298,13 +300,18 @@ class Weigher:
             and one.medium.error is None
             and one.medium.modality in (Modality.AUDIO, Modality.VIDEO)
         ][:_MOST_TIMED]
+        if not removed:
+            return tuple(findings)
         seconds = dict(zip(map(id, removed), self._examiner.seconds([one.part for one in removed]), strict=True))
         return tuple(replace(one, seconds=seconds[id(one)]) if id(one) in seconds else one for one in findings)
 
-    def _examined(self, screening: Screening, resolution: MediaResolution, rules: ModelRules) -> list[Examined]:
+    def _examined(
+        self, screening: Screening, resolution: MediaResolution, scales: Scales, tenant: str
+    ) -> list[Examined]:
         """Every medium of a request that is sent, with what the request itself asks of it."""
-        known = [_asked_of(one, resolution, rules) for one in screening.findings if one.is_sent]
-        looked_at = self.examine(part for part, one in known if one.error is None)
+        known = [_asked_of(one, resolution, scales.rules) for one in screening.findings if one.is_sent]
+        to_look_at = (part for part, one in known if one.error is None)
+        looked_at = self._examiner.examine(to_look_at, self._recall(scales, tenant))
         return [one if one.error else replace(next(looked_at), asked=one.asked) for _, one in known]
 
     def _weighed(self, scales: Scales, examined: list[Examined], text: str | None, *, standing: bool = True) -> Report:
@@ -313,6 +320,10 @@ class Weigher:
         if text is not None:
             examined.append(prompt_text(text))
         return replace(scales.weigh(examined, standing=standing), confinement=confinement)
+
+    def _recall(self, scales: Scales, tenant: str) -> Recall:
+        """What is known of media that are not here."""
+        return lambda _: None
 
     def examine(self, parts: Iterable[MediaPart]) -> Iterator[Examined]:
         """What each medium is, in order. Those that need the confined worker are probed side by side.
@@ -336,9 +347,12 @@ class Weigher:
         Raises:
             ConfigError: no such endpoint.
         """
-        asked = asked or Asked()
-        day = asked.on or datetime.now(UTC).date()
-        return self._scales(replace(asked, on=day, tenant=DEFAULT_TENANT, session=None))
+        return self._scales(_told(asked or Asked()))
+
+
+def _told(asked: Asked, **also: Any) -> Asked:
+    """What scales depend on: the day, and nobody's name."""
+    return replace(asked, on=asked.on or datetime.now(UTC).date(), tenant=DEFAULT_TENANT, session=None, **also)
 
 
 def _asked_of(finding: Finding, resolution: MediaResolution, rules: ModelRules) -> tuple[MediaPart, Examined]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -19,11 +19,11 @@ from pydantic import TypeAdapter, ValidationError
 from weighlock.budgeting import budgets_for
 from weighlock.budgets.hold import Hold
 from weighlock.budgets.memory import MemoryStore
-from weighlock.budgets.windows import caps, counters
+from weighlock.budgets.windows import placed
 from weighlock.errors import WeighlockError
+from weighlock.facts_values import facts_of
 from weighlock.holding import need_of
 from weighlock.media.controls import Controls
-from weighlock.media.facts import AudioFacts, DocumentFacts, Facts, ImageFacts, TextFacts, TextSizes, VideoFacts
 from weighlock.planning.admit import Decision
 from weighlock.planning.plan import plan
 from weighlock.planning.steps import Plan, Wish
@@ -34,9 +34,8 @@ from weighlock.rules import RuleBook
 from weighlock.scales import Asked, Scales
 from weighlock.settings import OnExceed, Settings
 
-_KINDS = (ImageFacts, VideoFacts, AudioFacts, DocumentFacts, TextFacts, TextSizes)
-_FACTS: dict[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in _KINDS}
 _CONTROLS = TypeAdapter(Controls)
+_NEVER = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +173,11 @@ class _Replay:
         if not budgets:
             return None
         now, need = self._clock(), need_of(after)
-        hold = Hold(id=line["id"], need=need, counters=counters(budgets, now), expires_at=now)
-        limits = caps(budgets, now)
-        outcome = self._store.reserve(replace(hold, expires_at=now.replace(year=now.year + 1)), limits)
+        place = placed(budgets, now)
+        hold = Hold(id=line["id"], need=need, counters=place.counters, expires_at=now + _NEVER)
+        outcome = self._store.reserve(hold, place.caps)
         if outcome.refused:
-            cap = limits[outcome.refused[0]]
+            cap = place.caps[outcome.refused[0]]
             kind = "session" if cap.window == "session" else "window"
             return f"{kind} {cap.window}: {cap.metric} of {cap.scope}"
         self._store.commit(line["id"], need)
@@ -214,18 +213,12 @@ def _weighed(line: Mapping[str, Any], scales: Scales) -> tuple[list[Weighed], li
                 size_bytes=part["size_bytes"],
                 mime=part["mime"],
                 modality=None if modality is None else Modality(modality),
-                facts=_facts(facts),
+                facts=facts_of(facts),
                 asked=_CONTROLS.validate_python(part["asked"]),
             )
         )
         resent.append(bool(part["resent"]))
     return scales.parts(examined, standing=False), resent
-
-
-def _facts(values: Mapping[str, Any]) -> Facts:
-    known = {name: value for name, value in values.items() if name != "kind"}
-    facts: Facts = _FACTS[values["kind"]].validate_python(known)
-    return facts
 
 
 def _planned(parts: Sequence[Weighed], resent: Sequence[bool], scales: Scales) -> Plan:

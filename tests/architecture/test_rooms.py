@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def modules_below(room: str) -> list[Path]:
     return [path] if path.suffix == ".py" else sorted(path.rglob("*.py"))
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Top-level names a module imports at run time, wherever in it; type-checking blocks do not count."""
     names: set[str] = set()

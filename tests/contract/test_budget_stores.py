@@ -334,6 +334,19 @@ def test_what_is_pruned_stays_true_in_what_is_left(store: Store, clock: FakeCloc
     assert sums(store, "endpoint:e|month|11") == ({"requests": 4}, {})
 
 
+def test_a_settled_hold_is_forgotten_with_its_rows(store: Store, clock: FakeClock) -> None:
+    for name in ("old", "late"):
+        store.reserve(hold(name, clock, lasts_s=10**6), [])
+    store.commit("old", {"requests": 1})
+    clock.passed_s += 5 * 86_400
+    store.commit("late", {"requests": 1})
+
+    store.prune(clock.now() - timedelta(days=2))
+
+    assert store.release("old").state is None
+    assert store.release("late").state is State.COMMITTED
+
+
 def test_what_is_held_is_not_pruned(store: Store, clock: FakeClock) -> None:
     store.reserve(hold("long", clock, lasts_s=10**6, keep_until=clock.now()), [])
     clock.passed_s += 10**5

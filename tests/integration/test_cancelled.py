@@ -118,11 +118,14 @@ async def settled_owed(preflight: Preflight) -> None:
 
 
 async def struck(
-    known: Settings, at: int, deed: Callable[[Preflight], Coroutine[Any, Any, Any]]
+    known: Settings,
+    at: int,
+    deed: Callable[[Preflight], Coroutine[Any, Any, Any]],
+    told: Callable[[Ended], object] = lambda _: None,
 ) -> tuple[bool, int, MemoryStore]:
     """Whether it was broken off, how many points there were, and what is in the store then."""
     io = Striking(at)
-    async with Preflight(known, preload=False, async_io=io) as preflight:
+    async with Preflight(known, preload=False, async_io=io, on_event=[told]) as preflight:
         store, cancelled = store_of(preflight), False
         try:
             await deed(preflight)
@@ -165,10 +168,14 @@ def test_settle_broken_off_anywhere_is_settled(known: Settings) -> None:
         await preflight.asettle(ready, answer)
 
     _, points, _ = asyncio.run(struck(known, 0, deed))
+    assert points >= 3  # its turn, the commit, and after it
     for at in range(points + 1):
-        _, _, store = asyncio.run(struck(known, at, deed))
+        told: list[Ended] = []
+        _, _, store = asyncio.run(struck(known, at, deed, told.append))
         spent, held = sums(store)
         assert (spent[PROMPT_TOKENS], held) == (7, {}), at
+        settled = [event.billed.prompt for event in told if event.billed is not None]
+        assert settled == [7], at
 
 
 async def chunks(client: weighlock.Client) -> AsyncIterator[Any]:

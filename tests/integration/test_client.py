@@ -24,8 +24,10 @@ from weighlock.budgets.hold import PROMPT_TOKENS
 from weighlock.emulator import Emulator
 from weighlock.emulator.script import Answer
 from weighlock.errors import BudgetExceeded, ConfigError, InputError, UncoveredCall, WindowExhausted
+from weighlock.integrations.genai_gate import BlockingFace, Whose, to_count
 from weighlock.preflight import Preflight
 from weighlock.prepared import Outcome
+from weighlock.request import Backend
 from weighlock.settings import Settings
 
 MODEL = "gemini-3.5-flash"
@@ -290,6 +292,26 @@ def test_a_count_over_a_limit_is_of_the_media_too(emulator: Emulator, tmp_path: 
             assert client.models.count_tokens(model=MODEL, contents=contents).total_tokens == counted.total_tokens
             with pytest.raises(BudgetExceeded):
                 client.models.generate_content(model=MODEL, contents=contents)
+
+
+def test_a_count_says_what_it_could_not_be_told(emulator: Emulator, tmp_path: Path) -> None:
+    contents: list[Any] = [weighlock.media(media.picture((640, 480))), "what is it?"]
+    small = "default: {model: gemini-2.5-flash, limits: {tokens: {image: 200}}}\n"
+    with (
+        Counting(settings(tmp_path, small)) as preflight,
+        closing(weighlock.Client(preflight=preflight)) as client,
+    ):
+        told = weighlock.receipt(client.models.count_tokens(model="gemini-2.5-flash", contents=contents))
+        plain = weighlock.receipt(client.models.count_tokens(model="gemini-2.5-flash", contents="words"))
+        ready = preflight.prepare(contents, model="gemini-2.5-flash", holds=False)
+        vertex = BlockingFace(preflight, Whose(backend=Backend.VERTEX))
+        given = types.CountTokensConfig(system_instruction="Be brief")
+        asked, slip = to_count(vertex, ready, given)
+
+    assert [words for words in told.warnings if "MEDIA_RESOLUTION_LOW" in words]
+    assert plain.warnings == slip.receipt.warnings == ()
+    assert asked.system_instruction == "Be brief"
+    assert asked.generation_config.media_resolution is types.MediaResolution.MEDIA_RESOLUTION_LOW
 
 
 @pytest.mark.parametrize("variable", ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"])

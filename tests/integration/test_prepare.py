@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import films
 import media
@@ -19,6 +21,8 @@ from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS
 from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
 from weighlock.prepared import Outcome
+from weighlock.request import Modality
+from weighlock.scales import Asked
 
 MODEL = "gemini-3.5-flash"
 
@@ -189,6 +193,40 @@ def test_what_is_too_large_goes_by_the_files_api_once(
         again = face.prepare(sent)
         assert again.receipt.uploads[0].reused
         assert len([one for one in emulator.requests if one.path.startswith("/upload")]) <= 3
+
+
+def test_a_file_of_ours_weighs_what_it_weighed_when_it_went_there(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    more = "uploads: {inline_below: {developer: 1KB}}\ntenants: {other: {}}\n"
+    known = settings(tmp_path, f"default: {{model: {MODEL}, local_work: allowed}}\n{more}")
+    with Face(known, awaits=awaits) as face:
+        first = face.prepare(body(user("look", inline(films.film(4.0), "video/mp4"))))
+        face.settle(first, ask(wire, first.body))
+    with Face(known, awaits=awaits) as face:
+        named = face.prepare(first.body)
+        assert named.body == first.body
+        assert named.receipt.fitted.after.tokens == first.receipt.fitted.after.tokens
+        assert named.receipt.held == first.receipt.held
+        assert face.settle(named, ask(wire, named.body)).drift == {
+            Modality.TEXT: 0,
+            Modality.VIDEO: 0,
+            Modality.AUDIO: 0,
+        }
+        others = face.preflight.weigh_request(named.request, Asked(tenant="other"))
+        assert Modality.VIDEO not in others.tokens
+
+
+def test_a_file_of_ours_is_made_lighter_on_the_wire_alone(wire: Wire, awaits: bool, tmp_path: Path) -> None:
+    more = "uploads: {inline_below: {developer: 1KB}}\n"
+    drawn = io.BytesIO()
+    Image.effect_noise((600, 450), 90).convert("RGB").save(drawn, "PNG")
+    sent = body(user("look", inline(drawn.getvalue(), "image/png")))
+    policy = f"local_work: allowed, limits: {{bytes: {len(drawn.getvalue()) // 2}}}"
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}}}\n{more}"), awaits=awaits) as face:
+        named = face.prepare(sent).body
+    with Face(settings(tmp_path, f"default: {{model: {MODEL}, {policy}}}\n{more}"), awaits=awaits) as face:
+        assert face.prepare(sent).receipt.outcome is Outcome.SHAPED  # its bytes are here
+        with pytest.raises(BudgetExceeded):
+            face.prepare(named)
 
 
 @pytest.mark.parametrize(

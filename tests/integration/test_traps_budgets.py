@@ -22,12 +22,15 @@ from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS
 from weighlock.budgets.ledger import Ledger
 from weighlock.budgets.memory import MemoryStore
 from weighlock.budgets.windows import Budget, Period, Window
+from weighlock.cli.receipt_table import lines_of
+from weighlock.cli.usage import grouped
 from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
 from weighlock.gemini.usage import billed
 from weighlock.holding import spent_of, usd_of
 from weighlock.io import run
 from weighlock.media.tokens import Confidence, TokenRange
+from weighlock.observe.decision_log import Reading, read
 from weighlock.planning.cost import Prices
 from weighlock.pricing import prices_for
 from weighlock.request import Backend, Modality
@@ -188,6 +191,26 @@ def test_each_attempt_that_was_billed_is_paid_and_one_that_was_not_is_not(tmp_pa
 # ---- TOK-031, TOK-032: modalities nobody thought of
 
 
+@pytest.mark.parametrize(
+    ("summed", "first", "is_long"),
+    [(300_000, 100_000, False), (399_999, 199_999, False), (401_000, 199_999, True), (403_000, 201_000, True)],
+)
+def test_continuations_pay_by_the_most_one_of_their_prompts_can_have_held_not_by_the_sum(
+    summed: int, first: int, is_long: bool
+) -> None:
+    rates = prices("gemini-3.1-pro-preview")
+    said = {"promptTokenCount": summed, "initialPromptTokenCount": first, "candidatesTokenCount": 1000}
+    assert rates.long is not None
+    tier = rates.long if is_long else rates.base
+    assert usd_of(billed([said], []), rates) == (tier.text * summed + (tier.output or 0) * 1000) / 1_000_000
+
+
+def test_continuations_known_one_by_one_pay_by_the_longest() -> None:
+    rates = prices("gemini-3.1-pro-preview")
+    hops = [{"promptTokenCount": 150_000}, {"promptTokenCount": 160_000}]
+    assert usd_of(billed(hops, []), rates) == rates.base.text * 310_000 / 1_000_000
+
+
 def test_no_modality_is_dropped_and_one_nobody_knows_pays_what_text_does() -> None:
     details = [{"modality": "TEXT", "tokenCount": 9}, {"modality": "DOCUMENT", "tokenCount": 774}]
     usage = {"promptTokenCount": 783, "promptTokensDetails": details}
@@ -254,11 +277,15 @@ def test_an_answer_is_what_was_said_and_what_was_thought(usage: dict[str, Any], 
 
 
 def test_every_step_of_a_loop_pays_for_all_that_went_before(tmp_path: Path) -> None:
-    with face(tmp_path, ", windows: {day: {prompt_tokens: 100000}}") as known:
+    log = tmp_path / "log.jsonl"
+    with face(tmp_path, ", windows: {day: {prompt_tokens: 100000}}", f"observe: {{decision_log: {log}}}\n") as known:
         for prompt in (1000, 1800, 2600):
-            known.settle(known.prepare(body("step")), used(prompt))
+            known.settle(known.prepare(body("step"), session="run"), used(prompt))
         ((spent, _),) = known.counters().values()
+    (session,) = grouped(read(log, None, Reading()), "session").values()
+
     assert spent[PROMPT_TOKENS] == 5400
+    assert (session.prompt, str(session.amplification)) == (5400, "2.08")
 
 
 @pytest.mark.parametrize("turns", [1, 5, 20])
@@ -269,9 +296,12 @@ def test_media_sent_again_are_counted_and_told_with_what_they_cost(tmp_path: Pat
         contents += [user(shot, "and now?"), model("a button")]
     with face(tmp_path, ", limits: {}") as known:
         receipt = known.prepare(body(*contents[:-1])).receipt
-    again, tokens = receipt.resent
-    assert (again, tokens.likely) == (turns - 1, (turns - 1) * 1089)
-    assert receipt.as_dict()["resent"]["media"] == turns - 1
+    told = receipt.as_dict()["resent"]
+    rate = Decimal("0.0000015")  # of a token of gemini-3.5-flash
+    assert (told["media"], told["tokens"]["likely"]) == (turns - 1, (turns - 1) * 1089)
+    assert [Decimal(one["usd"]) for one in told["parts"]] == [1089 * rate] * (turns - 1)
+    words = "\n".join(map(str, lines_of(receipt)))
+    assert ("contents[0].parts[0]: 1,089" in words) == (turns > 1)
 
 
 def test_bytes_are_held_to_the_whole_history_though_tokens_are_few(wire: Wire, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ def tokens_of(modality: Modality) -> str:
     return f"tokens.{modality.value}"
 
 
+MOST = 10**15
+"""Of one metric: a billion dollars. The sum of thousands of them is a number every store can add to."""
 METRICS = (PROMPT_TOKENS, REQUESTS, MICRO_USD, *map(tokens_of, Modality))
 """All there are."""
 
@@ -48,7 +50,7 @@ def amounts(
     given |= {tokens_of(modality): count for modality, count in tokens.items()}
     if cost_usd is not None:
         given[MICRO_USD] = micro_usd(cost_usd, up=True)
-    return {metric: amount for metric, amount in given.items() if amount}
+    return {metric: min(amount, MOST) for metric, amount in given.items() if amount}
 
 
 class Reach(StrEnum):
@@ -152,6 +154,10 @@ class Grant:
     until: datetime
     reason: str
     by: str
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS or not 0 < self.amount <= MOST:
+            raise ValueError(f"a grant is from 1 to {MOST:,} of a metric, not {self.amount:,} {self.metric}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TypeVar
 
-from weighlock.budgets.hold import METRICS, Amounts, Cap, Hold, Outcome, Standing, State, Store
+from weighlock.budgets.hold import METRICS, MOST, Amounts, Cap, Hold, Outcome, Standing, State, Store
 from weighlock.budgets.refusal import exhausted, shortages
 from weighlock.budgets.reservation import OnStoreFailure, Reservation, Settled
 from weighlock.budgets.windows import Budget, Placed, caps, placed
 from weighlock.errors import BudgetError, BudgetStoreUnavailable, WindowExhausted
 from weighlock.io import Io, run
+from weighlock.locks import Lock
 
 T = TypeVar("T")
 Step = Callable[[], Outcome]
@@ -29,8 +30,6 @@ _PAUSE_S = 0.5
 _CLOCK_GOOD_FOR_S = 60.0
 _MOST_OWED, _PAID_AT_ONCE = 10_000, 20
 _SETTLED, _LEFT = "settled", "left"
-_MOST = 2**53 - 1
-"""Of one metric; more some stores cannot count exactly."""
 _NO_NOTE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -47,7 +46,7 @@ class Ledger:
         self._io = io
         self._store = store
         self._on_failure = on_failure
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.unverified = 0
         """Requests admitted without asking the store."""
         self._owed: dict[tuple[str, str], Step] = {}
@@ -163,8 +162,11 @@ class Ledger:
         _demand_whole(used)
 
         def book() -> Outcome:
-            if reservation.unverified:
-                self._store.reserve(reservation.hold, ())
+            outcome = self._store.commit(reservation.id, used, note)
+            if outcome.state is not None:
+                return outcome
+            # Admitted unverified, or held where another store or file stands now: what was used was used.
+            self._store.reserve(reservation.hold, ())
             return self._store.commit(reservation.id, used, note)
 
         return await self._settled(reservation, book, used)
@@ -207,12 +209,11 @@ class Ledger:
             raise
         if owed:
             self._owe(_SETTLED, reservation.id, book)
-        over = {metric: amount - reservation.need.get(metric, 0) for metric, amount in used.items()}
         return Settled(
             id=reservation.id,
             state=state,
             used=used,
-            underestimated={metric: amount for metric, amount in over.items() if amount > 0},
+            underestimated=reservation.over(used),
             owed=owed,
         )
 
@@ -324,5 +325,5 @@ def _demand_whole(amounts: Amounts) -> None:
     for metric, amount in amounts.items():
         if metric not in METRICS:
             raise ValueError(f"{metric!r} is no metric; known: {', '.join(METRICS)}")
-        if not 0 <= amount <= _MOST:
-            raise ValueError(f"{metric} must be from 0 to {_MOST:,}, and is {amount:,}")
+        if not 0 <= amount <= MOST:
+            raise ValueError(f"{metric} must be from 0 to {MOST:,}, and is {amount:,}")

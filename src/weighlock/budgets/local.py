@@ -13,9 +13,9 @@ from weighlock.budgets.audit import plus, sums_of
 from weighlock.budgets.hold import Amounts, Cap, Grant, Hold, Outcome, Reach, Row, Standing, State
 from weighlock.budgets.shelf import NOTHING, Kept, Shelf, Sums
 
-_BATCH = 5_000
+_BATCH = 500
 """Rows forgotten in one transaction, so that nobody waits for long."""
-_UPKEEP_EVERY = 1_000
+_UPKEEP_EVERY = 100
 """Holds between two looks at what can be forgotten."""
 
 
@@ -161,7 +161,7 @@ class LocalStore(ABC):
     def _prune(self, before: datetime) -> int:
         with self._step() as (shelf, _):
             rows = shelf.oldest(before, _BATCH)
-            shelf.sum_up(rows, {key: Sums(*found) for key, found in sums_of(rows).items()})
+            shelf.sum_up(rows, {key: Sums(*found) for key, found in sums_of(rows).items()}, before)
             if len(rows) < _BATCH:
                 shelf.forget(before)
             return len(rows)
@@ -235,8 +235,10 @@ def _row(
 
 
 def _standings(shelf: Shelf, caps: Sequence[Cap], now: datetime) -> tuple[Standing, ...]:
-    known = shelf.sums({key: None for cap in caps for key in cap.counters})
-    grants = shelf.grants(now) if caps else ()
+    if not caps:
+        return ()
+    known = shelf.sums({key: None for cap in caps for key in cap.counters}, {cap.metric for cap in caps})
+    grants = shelf.grants(now)
     return tuple(
         Standing(
             cap=cap,
@@ -254,7 +256,10 @@ def _refused(standings: Sequence[Standing], need: Amounts) -> tuple[int, ...]:
 
 
 def _with(standings: Sequence[Standing], need: Amounts) -> tuple[Standing, ...]:
-    return tuple(replace(one, held=one.held + need.get(one.cap.metric, 0)) for one in standings)
+    return tuple(
+        Standing(cap=one.cap, spent=one.spent, held=one.held + need.get(one.cap.metric, 0), granted=one.granted)
+        for one in standings
+    )
 
 
 def _state(kept: Kept | None) -> State | None:

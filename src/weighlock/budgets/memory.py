@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import heapq
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice, takewhile
 
 from weighlock.budgets.audit import plus
-from weighlock.budgets.hold import Amounts, Counter, Grant, Reach, Row, State
+from weighlock.budgets.hold import METRICS, Amounts, Counter, Grant, Reach, Row, State
 from weighlock.budgets.local import LocalStore
 from weighlock.budgets.shelf import Kept, Shelf, Sums
+from weighlock.locks import Lock
 
 _MOST_ROWS = 20_000
 """Past so many the older half is summed up, and repeated steps of holds settled by then find nothing."""
@@ -27,7 +27,7 @@ class MemoryStore(LocalStore):
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         super().__init__(clock)
-        self._lock = threading.RLock()
+        self._lock = Lock(whole=True)
         self._kept = _Kept()
 
     @contextmanager
@@ -81,7 +81,7 @@ class _Kept:
         if kept.state is State.HELD:
             heapq.heappush(self._due, (kept.expires_at, kept.id))
 
-    def sums(self, keys: Iterable[str]) -> Mapping[str, Sums]:
+    def sums(self, keys: Iterable[str], metrics: Collection[str] = METRICS) -> Mapping[str, Sums]:
         return {key: self._sums[key] for key in keys if key in self._sums}
 
     def all_sums(self) -> Mapping[str, Sums]:
@@ -108,9 +108,12 @@ class _Kept:
     def oldest(self, before: datetime, most: int) -> Sequence[Row]:
         return tuple(takewhile(lambda row: row.at < before, islice(self.journal, most)))
 
-    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums]) -> None:
-        for _ in rows:
+    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums], before: datetime) -> None:
+        for row in rows:
             self.journal.popleft()
+            kept, at = self._holds.get(row.id, (None, before))
+            if kept is not None and kept.state is not State.HELD and at < before:
+                del self._holds[row.id]
         for key, one in sums.items():
             known = self._summed.get(key)
             self._summed[key] = Row(
@@ -129,9 +132,6 @@ class _Kept:
             if until is not None and max(until, self._touched[key]) < before and not self._sums[key].held:
                 del self._until[key], self._touched[key], self._sums[key]
                 self._summed.pop(key, None)
-        self._holds = {
-            key: (kept, at) for key, (kept, at) in self._holds.items() if kept.state is State.HELD or at >= before
-        }
         self._grants = {key: grant for key, grant in self._grants.items() if grant.until >= before}
         self._resets = {key: (spent, at) for key, (spent, at) in self._resets.items() if at >= before}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -23,6 +22,7 @@ from redis.retry import Retry
 from weighlock.budgets.audit import sums_of
 from weighlock.budgets.hold import Amounts, Cap, Grant, Hold, Outcome, Reach, Row, Standing, State
 from weighlock.errors import BudgetStoreUnavailable, ConfigError
+from weighlock.locks import Lock
 
 _VERSION = "1"
 _PREFIX = "{weighlock-budgets}:"
@@ -51,7 +51,7 @@ class RedisStore:
 
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None, prefix: str = _PREFIX) -> None:
         self._url, self._clock, self._prefix = url, clock, prefix
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._clients: dict[int, redis.Redis] = {}  # by process: a forked child shares no connection
         self._since_upkeep = 0
         try:

@@ -46,6 +46,11 @@ class Reservation:
         """Those past their `warn_at`."""
         return tuple(one for one in self.standings if one.warns)
 
+    def over(self, used: Amounts) -> Amounts:
+        """By how much more was used than held."""
+        more = {metric: amount - self.need.get(metric, 0) for metric, amount in used.items()}
+        return {metric: amount for metric, amount in more.items() if amount > 0}
+
     @property
     def hold(self) -> Hold:
         return Hold(

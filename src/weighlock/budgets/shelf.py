@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from weighlock.budgets.hold import Amounts, Counter, Grant, Row, State
+from weighlock.budgets.hold import METRICS, Amounts, Counter, Grant, Row, State
 
 NOTHING: Amounts = MappingProxyType({})
 
@@ -42,8 +42,8 @@ class Shelf(Protocol):
 
     def keep(self, kept: Kept, now: datetime) -> None: ...
 
-    def sums(self, keys: Iterable[str]) -> Mapping[str, Sums]:
-        """Of those that are there."""
+    def sums(self, keys: Iterable[str], metrics: Collection[str] = METRICS) -> Mapping[str, Sums]:
+        """Of those that are there, and at least of these metrics."""
         ...
 
     def all_sums(self) -> Mapping[str, Sums]: ...
@@ -68,12 +68,12 @@ class Shelf(Protocol):
         """Rows of the journal that are not summed up yet."""
         ...
 
-    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums]) -> None:
-        """Takes rows out, and adds to what stands for them."""
+    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums], before: datetime) -> None:
+        """Takes rows out, with their holds that were settled by then, and adds to what stands for them."""
         ...
 
     def forget(self, before: datetime) -> None:
-        """Counters nobody adds up or touched since, with what stands for their rows; holds settled and grants over."""
+        """Counters nobody adds up or touched since, with what stands for their rows; grants that are over."""
         ...
 
     def add_grant(self, grant: Grant, grant_id: str) -> bool:

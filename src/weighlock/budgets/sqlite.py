@@ -6,7 +6,6 @@ missing, as `state` says.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from weighlock.budgets.local import LocalStore
 from weighlock.budgets.shelf import Shelf
 from weighlock.budgets.tables import MIGRATIONS, WITHOUT, Tables
 from weighlock.errors import BudgetStoreUnavailable, StateUnavailable
+from weighlock.locks import Lock
 from weighlock.state import StateFile
 
 FILE = "budgets.db"
@@ -40,7 +40,7 @@ class SqliteStore(LocalStore):
         self._path = path
         self._busy_s = busy_s
         self._file: StateFile | None = None
-        self._opening = threading.Lock()
+        self._opening = Lock()
 
     @contextmanager
     def _shelf(self, *, writing: bool) -> Iterator[Shelf]:

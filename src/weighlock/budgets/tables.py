@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import takewhile
@@ -81,9 +81,9 @@ MIGRATIONS = (
     """,
 )
 _written = json.JSONEncoder().encode
-_COLUMNS = tuple(f"{what}_{metric.rpartition('.')[2].lower()}" for what in ("spent", "held") for metric in METRICS)
-_ADD = f"UPDATE counters SET {', '.join(f'{name} = {name} + ?' for name in _COLUMNS)}, touched_at = ? WHERE key IN "  # noqa: S608
-_SUMS = f"SELECT key, keep_until, {', '.join(_COLUMNS)} FROM counters"  # noqa: S608
+_SPENT, _HELD = (
+    {metric: f"{what}_{metric.rpartition('.')[2].lower()}" for metric in METRICS} for what in ("spent", "held")
+)
 
 
 class Tables:
@@ -114,30 +114,30 @@ class Tables:
             ),
         )
 
-    def sums(self, keys: Iterable[str]) -> Mapping[str, Sums]:
-        wanted = tuple(keys)
-        return self._found(f"{_SUMS} WHERE key IN {_marks(wanted)}", wanted)
+    def sums(self, keys: Iterable[str], metrics: Collection[str] = METRICS) -> Mapping[str, Sums]:
+        wanted, told = tuple(keys), tuple(metrics)
+        return self._found(told, self._sql.execute(f"{_sums(told)} WHERE key IN {_marks(wanted)}", wanted))
 
     def all_sums(self) -> Mapping[str, Sums]:
-        return self._found(_SUMS, ())
+        return self._found(METRICS, self._sql.execute(_sums(METRICS)))
 
-    def _found(self, asked: str, keys: Sequence[str]) -> dict[str, Sums]:
+    def _found(self, metrics: Sequence[str], rows: Iterable[Any]) -> dict[str, Sums]:
         found = {}
-        for key, keep_until, *amounts in self._sql.execute(asked, keys):
+        for key, keep_until, *amounts in rows:
             self._until[key] = keep_until
-            spent, held = amounts[: len(METRICS)], amounts[len(METRICS) :]
-            found[key] = Sums(_amounts(spent), _amounts(held))
+            spent, held = amounts[: len(metrics)], amounts[len(metrics) :]
+            found[key] = Sums(_amounts(metrics, spent), _amounts(metrics, held))
         return found
 
     def add(self, keys: Sequence[str], spent: Amounts, held: Amounts, now: datetime) -> None:
         at = now.timestamp()
-        change = (*(spent.get(metric, 0) for metric in METRICS), *(held.get(metric, 0) for metric in METRICS), at)
-        done = self._sql.execute(f"{_ADD}{_marks(keys)}", (*change, *keys))
+        adding, change = _adding(tuple(spent), tuple(held)), (*spent.values(), *held.values(), at)
+        done = self._sql.execute(f"{adding}{_marks(keys)}", (*change, *keys))
         if done.rowcount < len(keys):
             known = self.sums(keys)
             new = tuple(key for key in keys if key not in known)
             self._sql.executemany("INSERT INTO counters (key, touched_at) VALUES (?, ?)", [(key, at) for key in new])
-            self._sql.execute(f"{_ADD}{_marks(new)}", (*change, *new))
+            self._sql.execute(f"{adding}{_marks(new)}", (*change, *new))
 
     def keep_until(self, counter: Counter) -> None:
         if counter.keep_until is None:
@@ -184,10 +184,14 @@ class Tables:
         found = self._sql.execute("SELECT * FROM journal ORDER BY seq LIMIT ?", (most,))
         return [_row(row) for row in takewhile(lambda row: row["at"] < before.timestamp(), found)]
 
-    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums]) -> None:
+    def sum_up(self, rows: Sequence[Row], sums: Mapping[str, Sums], before: datetime) -> None:
         if not rows:
             return
         self._sql.execute("DELETE FROM journal WHERE seq <= ?", (rows[-1].seq,))
+        self._sql.executemany(
+            "DELETE FROM holds WHERE id = ? AND state <> 'held' AND changed_at < ?",
+            [(hold_id, before.timestamp()) for hold_id in {row.id for row in rows}],
+        )
         for key, one in sums.items():
             found = self._sql.execute("SELECT held, spent FROM summed_up WHERE key = ?", (key,)).fetchone()
             held, spent = (_read(found[0]), _read(found[1])) if found else (NOTHING, NOTHING)
@@ -198,11 +202,10 @@ class Tables:
 
     def forget(self, before: datetime) -> None:
         at = before.timestamp()
-        held = " OR ".join(name for name in _COLUMNS if name.startswith("held"))
+        held = " OR ".join(_HELD.values())
         over = f"SELECT key FROM counters WHERE keep_until < ? AND touched_at < ? AND NOT ({held})"  # noqa: S608
         self._sql.execute(f"DELETE FROM summed_up WHERE key IN ({over})", (at, at))  # noqa: S608
         self._sql.execute(f"DELETE FROM counters WHERE key IN ({over})", (at, at))  # noqa: S608
-        self._sql.execute("DELETE FROM holds WHERE state <> 'held' AND changed_at < ?", (at,))
         self._sql.execute("DELETE FROM grants WHERE until < ?", (at,))
         self._sql.execute("DELETE FROM resets WHERE at < ?", (at,))
 
@@ -238,8 +241,20 @@ def _marks(values: Sequence[object]) -> str:
     return f"({','.join('?' * len(values))})"
 
 
-def _amounts(values: Sequence[int]) -> Amounts:
-    return {metric: amount for metric, amount in zip(METRICS, values, strict=True) if amount}
+@lru_cache(maxsize=256)  # most requests ask of the same metrics, and add to the same
+def _sums(metrics: Sequence[str]) -> str:
+    names = (*map(_SPENT.__getitem__, metrics), *map(_HELD.__getitem__, metrics))
+    return f"SELECT key, keep_until, {', '.join(names)} FROM counters"  # noqa: S608
+
+
+@lru_cache(maxsize=256)
+def _adding(spent: Sequence[str], held: Sequence[str]) -> str:
+    names = (*map(_SPENT.__getitem__, spent), *map(_HELD.__getitem__, held))
+    return f"UPDATE counters SET {''.join(f'{name} = {name} + ?, ' for name in names)}touched_at = ? WHERE key IN "  # noqa: S608
+
+
+def _amounts(metrics: Sequence[str], values: Sequence[int]) -> Amounts:
+    return {metric: amount for metric, amount in zip(metrics, values, strict=True) if amount}
 
 
 def _kept(row: Any) -> Kept:
@@ -276,7 +291,12 @@ def _keys(text: str) -> tuple[str, ...]:
 
 
 def _json(values: Mapping[str, Any]) -> str:
-    return _written(dict(values)) if values else "{}"
+    return _values_text(tuple(values.items())) if values else "{}"
+
+
+@lru_cache(maxsize=1024)  # a need is written twice, a note with every request alike
+def _values_text(values: tuple[tuple[str, Any], ...]) -> str:
+    return _written(dict(values))
 
 
 def _state(text: str) -> State:

@@ -54,7 +54,7 @@ class Rolling:
         return int(key.rpartition("|")[2]) + self.piece_s + self.seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """What may be used in a period, inclusive. `None` is no limit."""
 
@@ -80,7 +80,7 @@ class Window:
         object.__setattr__(self, "limits", _limits(self.cost_usd, self.prompt_tokens, self.requests, self.tokens))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Session:
     """What one session may use: a run of an agent, however long. `None` is no limit."""
 

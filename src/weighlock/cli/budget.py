@@ -16,12 +16,13 @@ import click
 
 from weighlock.budgeting import budgets_for, store_of
 from weighlock.budgets.audit import verify as differences
-from weighlock.budgets.hold import MICRO_USD, PROMPT_TOKENS, REQUESTS, Grant, Standing, Store, micro_usd
+from weighlock.budgets.hold import MICRO_USD, MOST, PROMPT_TOKENS, REQUESTS, Grant, Standing, Store, micro_usd
 from weighlock.budgets.windows import Budget, caps, counters
 from weighlock.cli import render
 from weighlock.cli.amounts import usd as dollars
 from weighlock.cli.printable import printable
 from weighlock.errors import ConfigError
+from weighlock.holding import usd as in_usd
 from weighlock.settings import Settings, load
 from weighlock.settings.amounts import parse_seconds
 
@@ -62,8 +63,8 @@ def show(endpoint: str | None, tenant: str | None, config: Path | None, form: st
 @budget.command()
 @click.argument("endpoint")
 @click.option("--usd", metavar="USD", help="Dollars more, in each of its USD windows.")
-@click.option("--tokens", type=click.IntRange(min=1), help="Prompt tokens more.")
-@click.option("--requests", type=click.IntRange(min=1), help="Requests more.")
+@click.option("--tokens", type=click.IntRange(1, MOST), help="Prompt tokens more.")
+@click.option("--requests", type=click.IntRange(1, MOST), help="Requests more.")
 @click.option("--for", "lasting", required=True, metavar="TIME", help="For how long: 30m, 6h, 2d.")
 @_reason
 @_config
@@ -212,7 +213,7 @@ def _micro(words: str | None) -> int | None:
         amount = Decimal(words.removeprefix("$"))
     except InvalidOperation:
         amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0:
+    if not amount.is_finite() or not 0 < amount <= in_usd(MOST):
         raise click.BadParameter(f"{words!r} is no amount of USD", param_hint="--usd")
     return micro_usd(amount, up=False)
 

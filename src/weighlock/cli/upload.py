@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from weighlock import remembered
 from weighlock.accounts import references_of, registry_of, service_of
 from weighlock.cli import render
 from weighlock.cli.check import spooled_input
@@ -78,15 +79,22 @@ def upload(
     account = settings.endpoint(endpoint).account
     found: list[tuple[str, Reference | WeighlockError]] = []
     try:
-        with SyncIo() as io, closing(registry_of(settings)) as registry, _bars(labels) as bars, ExitStack() as stack:
+        with (
+            SyncIo() as io,
+            closing(registry_of(settings)) as registry,
+            closing(Examiner(settings, preload=False)) as examiner,
+            _bars(labels) as bars,
+            ExitStack() as stack,
+        ):
             references = references_of(settings, registry, account.name, service_of(account, io, base_url=base_url))
-            examiner = Examiner(settings, preload=False)
             for name, label, (progress, told) in zip(names, labels, bars, strict=True):
                 try:
                     part = _part(name, mime, stack, settings.safety.max_file_bytes)
                     known = _mime(examiner, part)
-                    sent = references.ensure(part, known, tenant=tenant, progress=progress, told=told)
-                    found.append((label, run(sent)))
+                    sent = run(references.ensure(part, known, tenant=tenant, progress=progress, told=told))
+                    found.append((label, sent))
+                    for facts in filter(None, map(remembered.told, examiner.examine([part]))):
+                        registry.describe(sent.key, facts)
                 except WeighlockError as error:
                     found.append((label, error))
     finally:  # stopped in the middle, what is there by then is told

@@ -97,6 +97,17 @@ def updated(config: Config, fields: Mapping[str, Any]) -> Config:
     return (config or types.GenerateContentConfig()).model_copy(update=dict(fields))
 
 
+def counted_at(level: str, config: types.CountTokensConfig | dict[str, Any] | None) -> types.CountTokensConfig:
+    """The config of a count with this media resolution, unless it names one itself."""
+    if not isinstance(config, types.CountTokensConfig):
+        config = validated(types.CountTokensConfig, config or {}, "config")
+    inner = config.generation_config or types.GenerationConfig()
+    if inner.media_resolution is not None:
+        return config
+    inner = inner.model_copy(update={"media_resolution": types.MediaResolution(level)})
+    return config.model_copy(update={"generation_config": inner})
+
+
 # ---- to the wire
 
 

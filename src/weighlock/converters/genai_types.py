@@ -16,7 +16,7 @@ from weighlock.converters import genai_config, genai_parts
 from weighlock.converters.genai_config import Config
 from weighlock.converters.genai_contents import Notes, contents_of, instruction_of, turn_of
 from weighlock.converters.genai_media import carried_by
-from weighlock.request import Request
+from weighlock.request import Request, TextPart, Turn
 
 Contents = Any
 """Whatever the SDK's `ContentListUnionDict` allows, which mypy cannot follow through PIL."""
@@ -32,7 +32,7 @@ class Parsed:
     config: Config = field(repr=False)
     """As it came."""
     turns: tuple[types.Content, ...] = field(repr=False)
-    """What the SDK would make of the contents: one for each turn of the request."""
+    """What the SDK would make of the contents: one for each turn of the request; none of a text alone."""
     parts: Mapping[int, types.Part] = field(repr=False)
     """The original of every part, the system instruction's too, by the `id` of its value."""
     as_it_came: bool = True
@@ -51,13 +51,14 @@ def parse(contents: Contents, config: Config = None, *, model: str | None = None
             Names the place.
     """
     notes = Notes()
-    turns = contents_of(contents, notes)
+    is_text = isinstance(contents, str)  # most requests: nothing of the SDK's is needed to read it
+    turns = () if is_text else contents_of(contents, notes)
     read = genai_config.read(config)
     instruction = None
     if read is not None and read.system_instruction is not None:
         instruction = instruction_of(read.system_instruction, notes)
     request = Request(
-        turns=tuple([turn_of(turn, number, notes) for number, turn in enumerate(turns)]),
+        turns=(_said(contents),) if is_text else tuple(turn_of(turn, at, notes) for at, turn in enumerate(turns)),
         system_instruction=None if instruction is None else turn_of(instruction, None, notes),
         model=model,
         carried=genai_config.carried(read),
@@ -89,17 +90,21 @@ def emit(request: Request, parsed: Parsed | None = None) -> tuple[Contents, Conf
         return parsed.contents, parsed.config
     turns = {
         id(turn): content
-        for turn, content in zip(parsed.request.turns, parsed.turns, strict=True)
+        for turn, content in zip(parsed.request.turns, parsed.turns, strict=False)
         if parsed.as_it_came or not any(carried_by(part) for part in content.parts or ())
     }
     return _contents(request, turns, parsed.parts), _config(request, parsed)
+
+
+def _said(text: str) -> Turn:
+    return Turn(role="user", parts=(TextPart(text=text),))
 
 
 def _pairs(
     request: Request, turns: tuple[types.Content, ...], instruction: types.Content | None
 ) -> Iterator[tuple[int, types.Part]]:
     contents = turns if instruction is None else (instruction, *turns)
-    for (_, turn), content in zip(request.placed_turns(), contents, strict=True):
+    for (_, turn), content in zip(request.placed_turns(), contents, strict=False):
         pairs = zip(turn.parts, content.parts or (), strict=True)
         yield from ((id(part), original) for part, original in pairs if carried_by(original) is None)
 

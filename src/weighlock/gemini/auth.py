@@ -5,12 +5,12 @@ The door to `google.auth`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from weighlock.errors import ConfigError, ServiceUnreachable
 from weighlock.io import Io
+from weighlock.locks import Lock
 
 if TYPE_CHECKING:
     import google.auth.credentials
@@ -77,7 +77,7 @@ class GoogleLogin:
 
     def __init__(self, credentials: google.auth.credentials.Credentials | None = None) -> None:
         self._credentials = credentials
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._token: str | None = None
 
     def __repr__(self) -> str:

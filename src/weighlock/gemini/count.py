@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 from weighlock.converters.rest_json import document
 from weighlock.errors import CountFailed, ServiceError, ServiceRefused, ServiceUnreachable
 from weighlock.gemini.http import Retry, Service, Target
+from weighlock.locks import Lock
 from weighlock.planning.counting import Count, Form
 from weighlock.request import Backend, MediaPart, OpaquePart, Part, Request, TextPart, ToolResultPart, Turn
 
@@ -34,7 +34,7 @@ class TokenCounter:
         self._service = service
         self._most = remembered
         self._known: OrderedDict[bytes, Count] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     async def count(
         self, request: Request, model: str, form: Form, *, tenant: str = "", timeout_s: float = 2.0

@@ -17,6 +17,7 @@ from weighlock.request import Modality
 _MOST = 10**12
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _COUNTS = ("TokenCount", "TokensDetails")
+_NAMED = {modality.value: modality for modality in Modality}
 _UNSPECIFIED = "MODALITY_UNSPECIFIED"
 _NONE: Mapping[Modality, int] = MappingProxyType({})
 
@@ -48,6 +49,9 @@ class Usage:
     thoughts: int = 0
     hops: int = 1
     """Requests it took: each continuation sends, and pays, the whole prompt again."""
+    longest: int | None = None
+    """Of several requests, the most one of their prompts can have held, which decides what each token costs; `None` of
+    one."""
     buckets: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """As Google files them."""
     findings: tuple[Finding, ...] = ()
@@ -121,6 +125,7 @@ def billed(
         answer=_sum(hops, "candidatesTokenCount"),
         thoughts=_sum(hops, "thoughtsTokenCount"),
         hops=max(1, taken),
+        longest=_longest(hops, totals, taken),
         buckets=MappingProxyType(dict(buckets)),
         findings=tuple(findings),
     )
@@ -144,6 +149,17 @@ def _summed_hops(usage: Mapping[str, Any], total: int | None) -> int:
     return max(1, round(total / first)) if total and first else 1
 
 
+def _longest(hops: Sequence[Mapping[str, Any]], totals: Sequence[int | None], taken: int) -> int | None:
+    """Of a sum only the first is known: were there two, the second had all the rest, and none has more."""
+    said = [total for total in totals if total is not None]
+    if taken < 2 or len(said) < len(totals):
+        return None
+    if len(hops) > 1:
+        return max(said)
+    first = _count(_get(hops[0], "initialPromptTokenCount")) or 0
+    return max(first, said[0] - first)
+
+
 # ---- Google's buckets and what was sent
 
 
@@ -157,7 +173,8 @@ def _as_sent(buckets: Mapping[str, int], sent: Sequence[TokenRange]) -> tuple[di
             nameless += tokens
         else:
             found.update(_shared_out(tokens, _weights(bucket, sent)))
-    return {modality: found[modality] for modality in Modality if modality in found}, nameless
+    ordered = found if len(found) < 2 else {modality: found[modality] for modality in Modality if modality in found}
+    return dict(ordered), nameless
 
 
 def _weights(bucket: Modality, sent: Sequence[TokenRange]) -> dict[Modality, int]:
@@ -239,7 +256,7 @@ def _buckets(hops: Sequence[Mapping[str, Any]], key: str) -> Counter[str]:
 def _modality(name: str) -> Modality | None:
     if name == _UNSPECIFIED:  # which stands for text, by the SDK's own words
         return Modality.TEXT
-    return next((modality for modality in Modality if modality == name), None)
+    return _NAMED.get(name)
 
 
 def _sum(hops: Sequence[Mapping[str, Any]], key: str) -> int:

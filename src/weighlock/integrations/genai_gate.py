@@ -6,11 +6,11 @@ Written once for blocking code and for coroutines: a flow over the blocking face
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from weighlock import context
-from weighlock.converters import genai_types
+from weighlock.converters import genai_config, genai_types
 from weighlock.gemini.usage import last_usage
 from weighlock.integrations.receipts import Slip, receipts
 from weighlock.preflight import Preflight
@@ -107,6 +107,19 @@ class AwaitingFace:
 
     async def escalate(self, ready: PreparedRequest, parts: Iterable[int | str]) -> PreparedRequest:
         return await self.preflight.aescalate(ready, parts)
+
+
+def to_count(face: Face, ready: PreparedRequest, config: Any) -> tuple[Any, Slip]:
+    """The config a prepared request is counted with, and the receipt of that count."""
+    level = (ready.request.carried.get("generationConfig") or {}).get("mediaResolution")
+    slip = Slip(ready)
+    if level is None:
+        return config, slip
+    if face.whose.backend is Backend.VERTEX:
+        return genai_config.counted_at(level, config), slip
+    words = f"counted without {level}, which it is sent with: a count of the Developer API cannot say it"
+    slip.receipt = replace(ready.receipt, warnings=(*ready.receipt.warnings, words))
+    return config, slip
 
 
 async def answered(face: Face, send: Send[T], contents: Any, config: Any, model: str) -> T:

@@ -13,8 +13,9 @@ from google.genai import types
 from google.genai.models import AsyncModels, Models
 
 from weighlock.integrations.genai_contract import MODELS, uncovered
-from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered, finished
+from weighlock.integrations.genai_gate import AwaitingFace, BlockingFace, Call, answered, finished, to_count
 from weighlock.integrations.genai_uncovered import guard
+from weighlock.integrations.receipts import receipts
 from weighlock.io import run
 from weighlock.prepared import PreparedRequest
 
@@ -86,9 +87,15 @@ class WeighedModels(Models):
         return run(flow())
 
     def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
-        """What the contents would count as they would be sent, over a limit too; nothing is held."""
+        """What the contents would count as they would be sent, over a limit too; nothing is held.
+
+        A media resolution of the whole request cannot be told to the Developer API's count: the receipt warns of it.
+        """
         ready = run(self._face.prepare(contents, model=model, holds=False, refuses=False))
-        return super().count_tokens(model=model, contents=ready.contents, config=config)
+        asked, slip = to_count(self._face, ready, config)
+        counted = super().count_tokens(model=model, contents=ready.contents, config=asked)
+        receipts.put(counted, slip)
+        return counted
 
     def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
         ready = run(self._face.prepare(contents, model=model, holds=False))
@@ -154,7 +161,10 @@ class AsyncWeighedModels(AsyncModels):
     async def count_tokens(self, *, model: str, contents: Any, config: Any = None) -> types.CountTokensResponse:
         """As `client.models.count_tokens`."""
         ready = await self._face.prepare(contents, model=model, holds=False, refuses=False)
-        return await super().count_tokens(model=model, contents=ready.contents, config=config)
+        asked, slip = to_count(self._face, ready, config)
+        counted = await super().count_tokens(model=model, contents=ready.contents, config=asked)
+        receipts.put(counted, slip)
+        return counted
 
     async def embed_content(self, *, model: str, contents: Any, config: Any = None) -> types.EmbedContentResponse:
         ready = await self._face.prepare(contents, model=model, holds=False)

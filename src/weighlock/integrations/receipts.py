@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from typing import Any
 
 from weighlock.errors import InputError
+from weighlock.locks import Lock
 from weighlock.prepared import PreparedRequest, Receipt
 
 _MOST_NAMED = 1000
@@ -16,10 +16,18 @@ _MOST_NAMED = 1000
 class Slip:
     """What is known of a call: its receipt, put again once it is settled, and what was sent."""
 
-    __slots__ = ("ready", "receipt")
+    __slots__ = ("_lean", "ready", "receipt")
 
     def __init__(self, ready: PreparedRequest) -> None:
         self.ready, self.receipt = ready, ready.receipt
+        self._lean: tuple[Receipt, Receipt] | None = None
+
+    @property
+    def lean(self) -> Receipt:
+        """The receipt without its media: the chunks of a stream share one."""
+        if self._lean is None or self._lean[0] is not self.receipt:
+            self._lean = (self.receipt, self.receipt.without_media())
+        return self._lean[1]
 
 
 class Receipts:
@@ -27,7 +35,7 @@ class Receipts:
     responses into a new one: that receipt holds no media. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a response may be collected while another is put here
+        self._lock = Lock()  # a response may be collected while another is put here
         self._of: dict[int, tuple[weakref.ref[Any], Slip]] = {}
         self._named: OrderedDict[str, Receipt] = OrderedDict()
 
@@ -37,7 +45,7 @@ class Receipts:
         with self._lock:
             self._of[key] = (weakref.ref(response, lambda _: self._of.pop(key, None)), slip)
             if isinstance(name, str) and name:
-                self._named[name] = slip.receipt.without_media()
+                self._named[name] = slip.lean
                 self._named.move_to_end(name)
                 while len(self._named) > _MOST_NAMED:
                     self._named.popitem(last=False)

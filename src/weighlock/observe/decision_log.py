@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Any
 
 from weighlock.errors import ConfigError
 from weighlock.events import VERSION, Ended
+from weighlock.locks import Lock
 
 _log = logging.getLogger("weighlock")
 _LONGEST_LINE = 4 << 20
@@ -30,7 +30,7 @@ class DecisionLog:
 
     def __init__(self, where: Path | str) -> None:
         self._where = where
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.lost = 0
         """Lines that could not be written."""
 

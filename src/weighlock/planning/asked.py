@@ -22,6 +22,8 @@ def demand_possible(part: MediaPart, weighed: Weighed, target: Target, rules: Mo
         return
     if part.region is not None:
         _demand_inside(part.region, facts, mime, label)
+        if not weighed.examined.here:
+            raise UnsupportedMedia(f"{label}: a file at the service is not cropped; crop it beforehand", part=label)
     if part.content is not None and not isinstance(facts, VideoFacts):
         raise InputError(f"{label}: {part.content} is said of films; this is {mime}", part=label)
     if not isinstance(facts, VideoFacts | AudioFacts):

@@ -156,34 +156,36 @@ class Prices:
         """The rates a prompt of this many tokens, cached ones included, pays; uplift and discount not yet applied."""
         return self.long if self.long is not None and prompt_tokens > self.long_above else self.base
 
-    def input_cost(self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0) -> Decimal:
+    def input_cost(
+        self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0, longest: int | None = None
+    ) -> Decimal:
         """USD for a prompt, as the sum of `shares`.
 
         Raises:
             ValueError: a negative count, or more cached tokens than the prompt has.
         """
-        shares = self.shares(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
+        shares = self.shares(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, longest=longest)
         return sum(shares.values(), Decimal(0))
 
     def shares(
-        self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0
+        self, tokens: Counts, *, prompt_tokens: int = 0, cached_tokens: int | Counts = 0, longest: int | None = None
     ) -> dict[Modality | str, Decimal]:
         """USD for a prompt, by modality.
 
         `prompt_tokens` is the whole prompt; what `tokens` does not account for pays the text rate. `cached_tokens` are
-        those of the prompt read from a cache; where no modality is told, they save against the text rate.
+        those of the prompt read from a cache; where no modality is told, they save against the text rate. `longest` is
+        the longest prompt of several requests whose tokens these are together.
 
         Raises:
             ValueError: a negative count, or more cached tokens than the prompt has.
         """
-        _refuse_negative(tokens, prompt_tokens)
         cached: Counts = {Modality.TEXT: cached_tokens} if isinstance(cached_tokens, int) else cached_tokens
-        _refuse_negative(cached)
+        _refuse_negative(*tokens.values(), *cached.values(), prompt_tokens)
         listed = sum(tokens.values())
         whole = max(listed, prompt_tokens)
         if (read := sum(cached.values())) > whole:
             raise ValueError(f"{read} cached tokens in a prompt of {whole}")
-        rates = self.rates(whole)
+        rates = self.rates(whole if longest is None else longest)
         amounts: dict[Modality | str, Decimal] = {one: rates.of(one) * count for one, count in tokens.items()}
         if whole > listed:
             amounts[Modality.TEXT] = amounts.get(Modality.TEXT, Decimal(0)) + rates.text * (whole - listed)
@@ -193,14 +195,21 @@ class Prices:
         return {one: self._billed(amount) for one, amount in amounts.items()}
 
     def cost(
-        self, tokens: Counts, *, output_tokens: int, prompt_tokens: int = 0, cached_tokens: int | Counts = 0
+        self,
+        tokens: Counts,
+        *,
+        output_tokens: int,
+        prompt_tokens: int = 0,
+        cached_tokens: int | Counts = 0,
+        longest: int | None = None,
     ) -> Decimal | None:
         """USD for a prompt and its answer; `None` where the model's output rate is unknown and output is expected."""
-        _refuse_negative({}, output_tokens)
-        prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens)
+        _refuse_negative(output_tokens)
+        prompt = self.input_cost(tokens, prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, longest=longest)
         if not output_tokens:
             return prompt
-        rate = self.rates(max(sum(tokens.values()), prompt_tokens)).output
+        whole = max(sum(tokens.values()), prompt_tokens) if longest is None else longest
+        rate = self.rates(whole).output
         return None if rate is None else prompt + self._billed(rate * output_tokens)
 
     def _billed(self, per_million: Decimal) -> Decimal:
@@ -251,6 +260,6 @@ def _usd(rate: Decimal | None) -> str:
     return f"{rate:.{max(2, -exponent if isinstance(exponent, int) else 2)}f}"
 
 
-def _refuse_negative(tokens: Counts, *counts: int) -> None:
-    if min((*tokens.values(), *counts), default=0) < 0:
+def _refuse_negative(*counts: int) -> None:
+    if min(counts) < 0:
         raise ValueError("token counts cannot be negative")

@@ -65,8 +65,10 @@ class Count:
 
 def form_wanted(parts: Sequence[Weighed], verdict: Verdict, policy: CountPolicy, *, known_model: bool) -> Form | None:
     """What to count before deciding; `None` where no answer would change the verdict."""
-    blind = not known_model or any(map(is_unseen, parts))
     if policy.when is When.OFF:
+        return None
+    blind = not known_model or any(map(is_unseen, parts))
+    if policy.when is When.AUTO and not blind and not any(check.a_count_would_settle for check in verdict.limits):
         return None
     broken = any(part.error is not None and not is_unseen(part) for part in parts)
     if policy.when is When.ALWAYS:

@@ -68,7 +68,7 @@ NO_CUT = Cut()
 
 def may_be_cut(part: Weighed) -> bool:
     """Whether it has bytes, and they are ours to work on."""
-    facts, ours = part.examined.facts, part.controls.placement is not Placement.URI
+    facts, ours = part.examined.facts, part.examined.here and part.controls.placement is not Placement.URI
     known = isinstance(facts, VideoFacts | AudioFacts) or (isinstance(facts, DocumentFacts) and not facts.encrypted)
     return known and ours and part.error is None and bool(part.examined.size_bytes)
 

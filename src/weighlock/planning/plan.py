@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 
 from weighlock.media.facts import ImageFacts
 from weighlock.planning.admit import LimitCheck, Verdict
@@ -139,8 +140,6 @@ class _Walk:
         self.fixed = [*always(bench, shaping, wishes), *kept]
         self.base_settings = bench.settings(self.fixed)
         self.base = bench.parts(self.fixed)
-        texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
-        self.of_text = {check.name: Decimal(check.high) for check in judge(Load.of(texts)).limits}
         self.start()
 
     def start(self) -> None:
@@ -170,6 +169,11 @@ class _Walk:
 
     def over_mark(self, load: Load) -> tuple[LimitCheck, ...]:
         return tuple(check for check in self.judge(load).limits if check.high > self._mark(check))
+
+    @cached_property
+    def of_text(self) -> dict[str, Decimal]:
+        texts = [part for part in self.given if part.examined.modality is Modality.TEXT]
+        return {check.name: Decimal(check.high) for check in self.judge(Load.of(texts)).limits}
 
     def _mark(self, check: LimitCheck) -> Decimal:
         text = min(self.of_text.get(check.name, Decimal(0)), Decimal(check.limit))

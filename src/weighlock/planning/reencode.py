@@ -44,7 +44,8 @@ def works(
     only where no size that it can end at costs more, at whatever level: what lowers bytes must not raise tokens.
     """
     examined, facts = part.examined, part.examined.facts
-    if not isinstance(facts, ImageFacts) or part.controls.placement is Placement.URI or part.error is not None:
+    ours = examined.here and part.controls.placement is not Placement.URI
+    if not isinstance(facts, ImageFacts) or not ours or part.error is not None:
         return
     if region is not None and (cut := _cut(part, facts, region, rules)):
         if cut.total.high < part.total.high:

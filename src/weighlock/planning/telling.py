@@ -29,7 +29,8 @@ def told(
     again = {at for move in (*fixed, *needed) if move.why is not Why.TAKEN for at in _encoded(move)}
     stay = [move for move in fixed if move.why is not Why.TAKEN or not again.issuperset(move.unit)]
     moves = last_of_each([*stay, *needed])
-    counts_bytes = any(check.name == "bytes" for check in judge(Load.of(bench.given)).limits)
+    verdict = judge(Load.of(bench.given))
+    counts_bytes = any(check.name == "bytes" for check in verdict.limits)
     walk = _Telling(bench, shaping, wishes, (), counts_bytes=counts_bytes)
     steps = tuple(map(walk.step, moves))
     base = _Telling(bench, shaping, wishes, fixed, counts_bytes=counts_bytes)
@@ -38,7 +39,7 @@ def told(
         steps=steps,
         removed=frozenset(at for at, changes in walk.settings.items() if is_noted(changes)),
         works={at: work for at, changes in sorted(walk.settings.items()) if (work := bench.work(at, changes))},
-        verdict=judge(Load.of(walk.parts)),
+        verdict=judge(Load.of(walk.parts)) if moves else verdict,
         passed=tuple(map(base.alone, last_of_each(_harsher(needed, tried)))),
         wishes=tuple(wishes),
         moves=tuple(moves),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -50,6 +51,8 @@ class Examined:
     """What the request itself asks of it; `None` where only the caller's controls count."""
     clip: Clip | None = None
     """What the caller wants sent of this very recording."""
+    here: bool = True
+    """Whether its bytes are here, to be worked on; False of a file at the service that we know."""
     probed: bool = False
     """Whether a codec was asked, in the confined worker."""
     error: WeighlockError | None = None
@@ -172,7 +175,7 @@ def by_modality(parts: Iterable[Weighed]) -> dict[Modality, Tally]:
     for part in parts:
         for tokens in part.tokens:
             sums[tokens.modality] = sums.get(tokens.modality, Tally()) + tokens
-    return {modality: sums[modality] for modality in Modality if modality in sums}
+    return sums if len(sums) < 2 else {modality: sums[modality] for modality in Modality if modality in sums}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,12 +254,11 @@ def _over(what: str, size: int, limit: int | None, unit: str, remedy: str) -> It
 
 def refused_together(parts: Sequence[Weighed], limits: RequestLimits) -> tuple[str, ...]:
     """Why the service will refuse the request as a whole, though it would take each part and all their bytes."""
-    counted = dict.fromkeys(Modality, 0)
+    counted: dict[Modality | None, int] = defaultdict(int)
     heard_s = 0
     for part in parts:
         examined = part.examined
-        if examined.modality is not None:
-            counted[examined.modality] += 1
+        counted[examined.modality] += 1
         if isinstance(examined.facts, AudioFacts):
             heard_s += int(part.controls.span_s(examined.facts.duration_s))
     total = Tally.of(part.total for part in parts).likely

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from typing import TypeVar
 
 from weighlock.media.area import Area
@@ -38,7 +39,7 @@ _Way = tuple[MediaResolution, Placement, Carrier]
 _ANY_WAY: _Way = (MediaResolution.UNSPECIFIED, Placement.INLINE, Carrier.USER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: what does not depend on a medium is looked up once
 class ModelRules:
     """What one model costs and takes on one backend, as the rules stood on `on`.
 
@@ -87,7 +88,7 @@ class ModelRules:
             return controls.media_resolution
         return asked
 
-    @property
+    @cached_property
     def honours_part_resolution(self) -> bool:
         entry = self.pick("part_resolution", _ANY_WAY)
         return entry is not None and isinstance(entry.figure, PartResolution) and entry.figure.honoured
@@ -142,12 +143,12 @@ class ModelRules:
         area, entry = self._figure(Area, "document", self.way(controls))
         return DocumentRule(page=area, provenance=self._provenance(entry, Modality.DOCUMENT))
 
-    @property
+    @cached_property
     def text(self) -> TextRule:
         ratios, entry = self._figure(TextRatios, "text", _ANY_WAY)
         return TextRule(ratios=ratios, provenance=self._provenance(entry, Modality.TEXT))
 
-    @property
+    @cached_property
     def counts(self) -> Mapping[Modality, CountRule]:
         """What `countTokens` is known to say, by modality; nothing for what nobody has measured."""
         return {modality: rule for modality, (rule, _) in self._counts().items()}
@@ -187,7 +188,7 @@ class ModelRules:
                 return entry
         return None
 
-    @property
+    @cached_property
     def limits(self) -> RequestLimits:
         """The service's own limits."""
         if not self._limits:

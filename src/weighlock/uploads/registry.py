@@ -97,6 +97,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX chosen_for ON chosen (content);
     """,
+    "ALTER TABLE contents ADD COLUMN facts TEXT",
 )
 
 
@@ -124,20 +125,21 @@ class Registry:
     def by_name(self, account: str, tenant: str, name: str, now: datetime) -> Entry | None:
         """The content a file of this name has, or had once, or that the tenant calls so."""
         with self.file.reading() as sql:
-            found = sql.execute(
-                "SELECT contents.* FROM remotes JOIN contents ON contents.id = content "
-                "WHERE remotes.account = ? AND tenant = ? AND name = ?",
-                (account, tenant, name),
-            ).fetchone()
-            found = (
-                found
-                or sql.execute(
-                    "SELECT contents.* FROM chosen JOIN contents ON contents.id = content "
-                    "WHERE chosen.account = ? AND chosen.tenant = ? AND name = ?",
-                    (account, tenant, name),
-                ).fetchone()
-            )
-            return entry_of(sql, found, now)
+            return entry_of(sql, _named(sql, account, tenant, name), now)
+
+    def described(self, account: str, tenant: str, name: str) -> tuple[int, str] | None:
+        """How many bytes a file of this name has, and what `describe` was told of them."""
+        with self.file.reading() as sql:
+            found = _named(sql, account, tenant, name)
+        return None if found is None or found["facts"] is None else (found["size_bytes"], found["facts"])
+
+    def describe(self, key: Key, facts: str) -> None:
+        """What a content is. Written where that is news."""
+        with self.file.reading() as sql:
+            row = content_row(sql, key)
+        if row is not None and row["facts"] != facts:
+            with self.file.writing() as sql:
+                sql.execute("UPDATE contents SET facts = ? WHERE id = ?", (facts, row["id"]))
 
     def is_others(self, account: str, tenant: str, name: str) -> bool:
         """Whether a file of this name is another tenant's."""
@@ -302,6 +304,20 @@ class Registry:
         if abs(known - measured_s) > 1:
             with self.file.writing() as sql:
                 sql.execute("INSERT OR REPLACE INTO clocks VALUES (?, ?)", (account, measured_s))
+
+
+_NAMED = (
+    "SELECT contents.* FROM remotes JOIN contents ON contents.id = content "
+    "WHERE remotes.account = ? AND tenant = ? AND name = ?",
+    "SELECT contents.* FROM chosen JOIN contents ON contents.id = content "
+    "WHERE chosen.account = ? AND chosen.tenant = ? AND name = ?",
+)
+
+
+def _named(sql: sqlite3.Connection, account: str, tenant: str, name: str) -> sqlite3.Row | None:
+    """The content of a file so called by the service, else by its tenant."""
+    found = (sql.execute(query, (account, tenant, name)).fetchone() for query in _NAMED)
+    return next((row for row in found if row is not None), None)
 
 
 def _leased(sql: sqlite3.Connection, lease: Lease) -> sqlite3.Row | None:

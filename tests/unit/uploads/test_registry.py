@@ -333,5 +333,9 @@ def test_a_registry_of_the_first_version_goes_on(tmp_path: Path) -> None:
     registry.record(claimed(registry), file(), NOW, 0.5)
 
     assert registry.secret == b"s" * 32
+    registry.describe(KEY, "a picture")
     assert Chosen(registry.file).choose(KEY, "files/mine", NOW)
+    for name in (file().name, "files/mine"):
+        assert registry.described("acme", "a", name) == (7, "a picture")
+        assert registry.described("acme", "b", name) is None
     registry.close()
