@@ -30,22 +30,10 @@ from weighlock.prepared import Outcome
 from weighlock.request import Backend
 from weighlock.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("dialled")
+
 MODEL = "gemini-3.5-flash"
 DAY = f"default: {{model: {MODEL}, windows: {{day: {{prompt_tokens: 100000}}}}}}\n"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0.0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Emulator:
-    running.reset()
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
-    monkeypatch.setenv("GEMINI_API_KEY", "k")
-    return running
 
 
 class Counting(Preflight):

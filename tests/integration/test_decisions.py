@@ -33,12 +33,6 @@ MODEL = "gemini-3.5-flash"
 CANARY = "sesame-4711"
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0.0) as emulator:
-        yield emulator
-
-
 @pytest.fixture
 def wire(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     running.reset()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,13 @@ import media
 from emulated import Wire, called, inline, result, user
 from prepared import settings
 from weighlock.budgets.hold import MICRO_USD
-from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded
 from weighlock.events import Ended
 from weighlock.observe import metrics as m
 from weighlock.observe.prometheus import Metrics
 from weighlock.preflight import Preflight
+
+pytestmark = pytest.mark.usefixtures("dialled")
 
 MODEL = "gemini-3.5-flash"
 YAML = f"""
@@ -35,21 +34,6 @@ endpoints:
     limits: {{prompt_tokens: 3000}}
     windows: {{day: {{cost_usd: 5, prompt_tokens: 1000000, tokens: {{video: 500000}}}}}}
 """
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0.0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def wire(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    running.reset()
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
-    monkeypatch.setenv("GEMINI_API_KEY", "k")
-    with closing(Wire(running)) as known:
-        yield known
 
 
 def samples(registry: CollectorRegistry) -> dict[str, dict[tuple[str, ...], float]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +22,14 @@ from weighlock.prepared import Outcome
 from weighlock.request import Modality
 from weighlock.scales import Asked
 
+pytestmark = pytest.mark.usefixtures("dialled")
+
 MODEL = "gemini-3.5-flash"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0.0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Emulator:
-    running.reset()
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
-    monkeypatch.setenv("GEMINI_API_KEY", "k")
-    return running
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
 def awaits(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "awaiting")
-
-
-@pytest.fixture
-def wire(emulator: Emulator) -> Iterator[Wire]:
-    with closing(Wire(emulator)) as known:
-        yield known
 
 
 def body(*contents: Any, **fields: Any) -> bytes:

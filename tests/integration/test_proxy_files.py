@@ -24,18 +24,6 @@ from weighlock.emulator import Emulator
 YAML = f"default: {{model: {MODEL}}}\n"
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator) -> Emulator:
-    running.reset()
-    return running
-
-
 @pytest.fixture
 def served(tmp_path: Path, emulator: Emulator) -> Iterator[Served]:
     with serving(tmp_path, emulator, YAML) as one:

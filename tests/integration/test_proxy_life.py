@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,6 @@ from weighlock.emulator.script import Answer
 
 DAY = f"default: {{model: {MODEL}, windows: {{day: {{prompt_tokens: 1000000}}}}, output_tokens: {{expected: 50}}}}\n"
 CANCEL, DRAIN = (f"{DAY}service: {{on_client_gone: {word}}}\n" for word in ("cancel", "drain"))
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator) -> Emulator:
-    running.reset()
-    return running
 
 
 def books(served: Served) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,6 @@ from weighlock.emulator.script import Answer
 from weighlock.service.keys import hash_of
 
 YAML = f"default: {{model: {MODEL}, windows: {{day: {{prompt_tokens: 1000000}}}}}}\n"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator) -> Emulator:
-    running.reset()
-    return running
 
 
 def get(served: Served, path: str, **options: Any) -> httpx2.Response:
@@ -58,6 +45,8 @@ def test_metrics_are_for_operators_where_some_are_named(tmp_path: Path, emulator
         bearer = {"authorization": "Bearer anna-key"}
         assert get(served, "/metrics").status_code == 403
         assert get(served, "/metrics", headers={"authorization": f"Bearer {keys['app']}"}).status_code == 403
+        many = f"/metrics?key=x{chr(38)}{chr(38).join(str(at) for at in range(60))}"
+        assert get(served, many, headers=bearer).status_code == 403
         assert get(served, "/metrics", headers=bearer).status_code == 200
         assert get(served, "/readyz").status_code == 200
         assert get(served, "/healthz", headers={"host": "evil.example"}).status_code == 421

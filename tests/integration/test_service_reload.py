@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,6 @@ MEMORY = "state: {store: memory}\n"
 
 def yaml(requests: int = 1000, more: str = "") -> str:
     return f"default: {{model: {MODEL}, mode: enforce, windows: {{day: {{requests: {requests}}}}}}}\n{more}"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator(processing_s=0) as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def emulator(running: Emulator) -> Emulator:
-    running.reset()
-    return running
 
 
 def told(served: Served) -> dict[str, Any]:

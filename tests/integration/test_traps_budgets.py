@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -24,7 +23,6 @@ from weighlock.budgets.memory import MemoryStore
 from weighlock.budgets.windows import Budget, Period, Window
 from weighlock.cli.receipt_table import lines_of
 from weighlock.cli.usage import grouped
-from weighlock.emulator import Emulator
 from weighlock.errors import BudgetExceeded, InputError, WindowExhausted
 from weighlock.gemini.usage import billed
 from weighlock.holding import spent_of, usd_of
@@ -35,23 +33,10 @@ from weighlock.planning.cost import Prices
 from weighlock.pricing import prices_for
 from weighlock.request import Backend, Modality
 
+pytestmark = pytest.mark.usefixtures("dialled")
+
 MODEL = "gemini-3.5-flash"
 DAY = date(2026, 11, 30)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Emulator]:
-    with Emulator() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def wire(running: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    running.reset()
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base_url)
-    monkeypatch.setenv("GEMINI_API_KEY", "k")
-    with closing(Wire(running)) as known:
-        yield known
 
 
 def face(tmp_path: Path, default: str, more: str = "") -> Face:

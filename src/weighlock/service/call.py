@@ -7,17 +7,16 @@ from collections.abc import Awaitable, Callable, Container, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from weighlock.service import bodies
 from weighlock.service.answering import Send
-from weighlock.service.keys import Caller, Headers
+from weighlock.service.keys import Caller, Headers, fields
 from weighlock.service.paths import Route
 from weighlock.service.served import Served
 from weighlock.settings import Endpoint
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-_MOST_FIELDS = 50
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Call:
 
     @property
     def _pairs(self) -> list[tuple[str, str]]:
-        return parse_qsl(self.query.decode("latin-1"), max_num_fields=_MOST_FIELDS)
+        return fields(self.query)
 
     def admitted(self) -> AbstractAsyncContextManager[None]:
         """Room for its body while that is held. Raises `BodyRefused`."""

@@ -36,7 +36,7 @@ async def generate(call: Call) -> None:
     async with call.admitted():
         parsed = await parsed_of(call, await call.body())  # nobody holds the body beside it
         async with _present(call) as client:
-            exchange = _Exchange(call=call, ready=await _prepared(call, parsed))
+            exchange = _Exchange(call=call, ready=await prepared(call, parsed))
             try:
                 async with exchange.answered() as found:
                     if call.route.kind is Kind.STREAM and found.status == 200:
@@ -64,7 +64,10 @@ async def _present(call: Call) -> AsyncIterator[Presence]:
             task.uncancel()
 
 
-async def _prepared(call: Call, parsed: rest_json.Parsed) -> PreparedRequest:
+async def prepared(
+    call: Call, parsed: rest_json.Parsed, *, holds: bool = True, refuses: bool = True
+) -> PreparedRequest:
+    """Weighed and shaped; everything it names is its tenant's. Raises as `demand_own` and `Preflight.aprepare`."""
     await demand_own(call, parsed.request)
     caller = call.caller
     return await call.served.preflight.aprepare(
@@ -74,6 +77,8 @@ async def _prepared(call: Call, parsed: rest_json.Parsed) -> PreparedRequest:
         tenant=caller.tenant,
         session=caller.session,
         asked=Asked(backend=call.endpoint.account.backend),
+        holds=holds,
+        refuses=refuses,
     )
 
 

@@ -15,6 +15,8 @@ from weighlock.settings.serving import ClientKey
 ENDPOINT_HEADER, SESSION_HEADER = "x-weighlock-endpoint", "x-weighlock-session"
 _PREFIX = "wlk-"
 _SESSION = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
+MOST_FIELDS = 50
+"""Of a query."""
 _DEFAULT = "default"
 _TENANT_OF_NOBODY = "default"
 EVERYBODY = ClientKey(name="everybody", key_sha256="", tenant=_TENANT_OF_NOBODY)
@@ -112,6 +114,13 @@ def caller(client: ClientKey, headers: Headers, *, named: str | None, known: Ite
     )
 
 
+def fields(query: bytes) -> list[tuple[str, str]]:
+    """What a query says. Raises `Forbidden`: more than `MOST_FIELDS` of them."""
+    if query.count(b"&") >= MOST_FIELDS:
+        raise Forbidden(f"a query of more than {MOST_FIELDS} fields")
+    return parse_qsl(query.decode("latin-1"))
+
+
 def _secrets(headers: Headers, query: bytes) -> Iterator[str]:
     for name, value in headers:
         text = value.decode("latin-1").strip()
@@ -120,9 +129,7 @@ def _secrets(headers: Headers, query: bytes) -> Iterator[str]:
         elif name == b"authorization" and text[:7].lower() == "bearer ":
             yield text[7:].strip()
     if b"key=" in query:
-        for key, text in parse_qsl(query.decode("latin-1"), max_num_fields=50):
-            if key == "key":
-                yield text
+        yield from (text for key, text in fields(query) if key == "key")
 
 
 def _one(headers: Headers, name: str) -> str | None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl
 
 from weighlock.errors import ConfigError, WeighlockError
 from weighlock.service.answering import Send, answer_json, refuse, retry_after
@@ -19,7 +18,7 @@ from weighlock.service.bodies import BodyRefused, ClientGone
 from weighlock.service.call import Call, Receive
 from weighlock.service.filing import files
 from weighlock.service.generating import generate
-from weighlock.service.keys import Caller, Forbidden, caller
+from weighlock.service.keys import MOST_FIELDS, Caller, Forbidden, caller, fields
 from weighlock.service.passing import models, unknown
 from weighlock.service.paths import Kind, Route, route
 from weighlock.service.refusals import of_error
@@ -33,7 +32,6 @@ _log = logging.getLogger("weighlock")
 Deed = Callable[[Call], Awaitable[None]]
 _GET, _POST = frozenset({"GET"}), frozenset({"POST"})
 _PUT_OR_POST = frozenset({"PUT", "POST"})
-_MOST_FIELDS = 50
 _DEEDS: dict[Kind, tuple[frozenset[str] | None, Deed]] = {
     Kind.GENERATE: (_POST, generate),
     Kind.STREAM: (_POST, generate),
@@ -66,8 +64,8 @@ class Proxy:
     async def _answered(
         self, asked: Route | None, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        if scope["query_string"].count(b"&") >= _MOST_FIELDS:
-            await refuse(send, 400, f"a query of more than {_MOST_FIELDS} fields", "query")
+        if scope["query_string"].count(b"&") >= MOST_FIELDS:
+            await refuse(send, 400, f"a query of more than {MOST_FIELDS} fields", "query")
             return
         served = self._served()
         with served.used():
@@ -98,7 +96,7 @@ class Proxy:
         self, served: Served, asked: Route, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
         """Real clients go on with an upload without a key: its address is one."""
-        word = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)).get("upload_id", "")
+        word = dict(fields(scope["query_string"])).get("upload_id", "")
         if scope["method"] not in _PUT_OR_POST:
             await refuse(send, 405, "upload takes POST or PUT", "method")
             return

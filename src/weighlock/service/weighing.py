@@ -1,4 +1,4 @@
-"""Calls that are weighed and limited, and settled by nobody: counting now, embedding, batches and caches next door."""
+"""`countTokens`: weighed, held and settled by nobody."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from weighlock.converters import rest_json
 from weighlock.converters.json_text import dumps
 from weighlock.prepared import PreparedRequest
 from weighlock.request import Backend
-from weighlock.scales import Asked
 from weighlock.service.call import Call
-from weighlock.service.filing import demand_own
-from weighlock.service.generating import parsed_of
+from weighlock.service.generating import parsed_of, prepared
 from weighlock.service.passing import relayed
 
 
@@ -19,25 +17,9 @@ async def count(call: Call) -> None:
     """`countTokens`, of the request as it would be sent: over a limit too, and nothing is held."""
     async with call.admitted():
         parsed = await parsed_of(call, await call.body())
-        ready = await prepared(call, parsed, refuses=False)
+        ready = await prepared(call, parsed, holds=False, refuses=False)
         body = await call.served.io.call(_counted, ready, parsed, call.endpoint.account.backend)
         await relayed(call, "POST", _url(call, ready), body)
-
-
-async def prepared(call: Call, parsed: rest_json.Parsed, *, refuses: bool = True) -> PreparedRequest:
-    """A request in which nothing is held."""
-    await demand_own(call, parsed.request)
-    who = call.caller
-    return await call.served.preflight.aprepare(
-        parsed,
-        model=call.route.model,
-        endpoint=who.endpoint,
-        tenant=who.tenant,
-        session=who.session,
-        asked=Asked(backend=call.endpoint.account.backend),
-        holds=False,
-        refuses=refuses,
-    )
 
 
 def _url(call: Call, ready: PreparedRequest) -> str:
